@@ -23,8 +23,7 @@ from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.model.states import CampaignState, ParticipantState
 from hushbid.server.model.views import MenuView
 from hushbid.server.pages import consent
-from hushbid.server.pages.codes import CODES
-from hushbid.server.pages.wording import Texts, languages
+from hushbid.server.pages.wording import CODES, Texts, languages
 from hushbid.server.service.views_of import participation_view
 from hushbid.server.store.schema import new_id
 from tests.server.http.support import Live

@@ -14,7 +14,6 @@ from hushbid.priors.fitting import fit_priors
 from hushbid.questions import MOST_QUESTIONS, Choice, Number, YesNo
 from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.pages import draft_form
-from hushbid.server.pages.codes import CODES
 from hushbid.server.pages.draft_form import (
     EMPTY,
     PRIVACY,
@@ -28,7 +27,7 @@ from hushbid.server.pages.draft_form import (
 )
 from hushbid.server.pages.form_prices import MOST_BYTES, PilotRefused, Z, fitted_pilot, typical_prices, typical_prior
 from hushbid.server.pages.form_rows import pressed
-from hushbid.server.pages.wording import Writing, languages
+from hushbid.server.pages.wording import CODES, Writing, languages
 from tests.extent import each
 from tests.server.support import Clock, settings, stated
 

@@ -14,8 +14,7 @@ from hushbid.mechanism import Market
 from hushbid.priors import LogNormal, Uniform
 from hushbid.server.model.views import MenuView
 from hushbid.server.pages import choice
-from hushbid.server.pages.codes import CODES
-from hushbid.server.pages.wording import FormError, Writing, languages, negotiated, sureness
+from hushbid.server.pages.wording import CODES, FormError, Writing, languages, negotiated, sureness
 from hushbid.server.service.forecast import menus
 from tests.extent import each
 from tests.server.http.support import Live

@@ -26,10 +26,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hushbid.errors import HushbidError, NotAllowed, Throttled
 from hushbid.server.http.problems import AUTHENTICATE, Refusal, refusal
-from hushbid.server.model.access import LINK_PREFIXES, SECRET_PREFIX
+from hushbid.server.model.access import LINK_PREFIXES, SECRET_PREFIX, Role
+from hushbid.server.model.rules import require_role
 from hushbid.server.model.views import Principal, Session
 from hushbid.server.service import Service
-from hushbid.server.service.use_case import Role
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -151,10 +151,7 @@ async def authenticated(request: Request, by: Role) -> Caller:
         return Caller(who=await _secret(request))
     if by == "link":
         return Caller(who=await _link(request))
-    who = await _staff(request)
-    if by == "analyst" and who.role != "analyst":
-        raise NotAllowed("Only an analyst may do this.")
-    return Caller(who=who)
+    return Caller(who=await _staff(request, by))
 
 
 class Authentication:
@@ -198,7 +195,7 @@ def not_logged_in(sentence: str) -> Refusal:
     return Refusal(401, sentence, AUTHENTICATE)
 
 
-async def _staff(request: Request) -> Principal:
+async def _staff(request: Request, by: Role) -> Principal:
     """Return an analyst or an auditor."""
     scheme, token = _authorization(request)
     if scheme == "bearer":
@@ -210,8 +207,7 @@ async def _staff(request: Request) -> Principal:
             raise not_logged_in("Log in, or send an API token.")
         require_unforged(request, found)
         who = found.principal
-    if who.role not in ("analyst", "auditor"):
-        raise NotAllowed("This is for analysts and auditors only.")
+    require_role(who, by)
     return who
 
 

@@ -19,10 +19,10 @@ from hushbid.record import Record
 from hushbid.server.http.auth import ApiRoute, app_of, caller_of
 from hushbid.server.http.routes import CampaignId, Language, api_route
 from hushbid.server.http.schemas import Health, answer
+from hushbid.server.model.access import Role
 from hushbid.server.model.payment_views import Awaited, AwaitedRow, PaymentFile
 from hushbid.server.model.views import Principal
 from hushbid.server.service import Service
-from hushbid.server.service.use_case import Role
 
 _AGREED = ("id", "label", "at", "version", "language")
 _AMOUNTS = ("payment", "fee", "paid", "due")
@@ -280,7 +280,7 @@ def keys(service: Service) -> Response:
 @_file("GET /campaigns/{campaign}/events.jsonl", by="staff", summary="Download the log", holds=JsonLines)
 def download_events(service: Service, who: Principal, campaign: CampaignId) -> Response:
     """The whole log as `hushbid verify` reads it, one event per line."""
-    return JsonLines(to_lines(service.whole_log(who, campaign)), headers=download(f"{campaign}-log.jsonl"))
+    return JsonLines(to_lines(service.events(who, campaign)), headers=download(f"{campaign}-log.jsonl"))
 
 
 @_file("GET /campaigns/{campaign}/campaign.toml", by="staff", summary="Download the campaign file", holds=Toml)

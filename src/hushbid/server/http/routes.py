@@ -31,6 +31,7 @@ from hushbid.server.http.auth import (
     require_unforged,
 )
 from hushbid.server.http.schemas import Body, LoggedIn, LogIn, answer, encoded, problems
+from hushbid.server.model.access import Role
 from hushbid.server.model.payment_views import Awaited
 from hushbid.server.model.views import Principal, Session
 from hushbid.server.service.bodies import Form
@@ -40,7 +41,6 @@ from hushbid.server.service.use_case import (
     LONGEST_KEY,
     SHORTEST_KEY,
     IdempotencyKey,
-    Role,
     Route,
     UseCase,
 )

@@ -15,10 +15,10 @@ from pydantic import Field, TypeAdapter, ValidationError
 from hushbid.errors import HushbidError
 from hushbid.server.http.auth import COOKIE, CSRF_HEADER
 from hushbid.server.http.problems import MEDIA_TYPE
+from hushbid.server.model.access import Role
 from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.model.views import CampaignView, Page
 from hushbid.server.service.bodies import Form, Settings
-from hushbid.server.service.use_case import Role
 
 M = TypeVar("M")
 _NOT_JSON = "The content must be JSON, and Content-Type application/json."

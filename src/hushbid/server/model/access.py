@@ -10,6 +10,9 @@ from typing import Literal
 
 from hushbid.errors import NotAllowed
 
+Role = Literal["anybody", "staff", "analyst", "link", "secret"]
+"""Who may ask: everybody; analysts and auditors; analysts; a participant with an unused link, or with a secret."""
+
 Reason = Literal["unknown", "used", "replaced", "ended", "closed", "left"]
 EndedBy = Literal["renewed", "replaced", "closed", "left"]
 """By a new link of the analyst's, by a newer one for another device, from another device, by herself on this one."""

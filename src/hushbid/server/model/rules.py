@@ -5,6 +5,7 @@ from datetime import datetime
 
 from hushbid.campaign.spec import Consent
 from hushbid.errors import Conflict, NotAllowed
+from hushbid.server.model.access import Role
 from hushbid.server.model.entities import Campaign, Participant
 from hushbid.server.model.states import CampaignState, ParticipantState
 from hushbid.server.model.views import Principal
@@ -56,16 +57,12 @@ def due(campaign: Campaign, participant: Participant) -> int:
     return max(fee_owed(campaign, participant) + payment_owed(participant) - participant.paid, 0)  # nobody owes
 
 
-def require_analyst(who: Principal) -> None:
-    """Refuse what only analysts may do."""
-    if who.role != "analyst":
+def require_role(who: Principal, by: Role) -> None:
+    """Refuse what only analysts may do, or only analysts and auditors see."""
+    if by == "analyst" and who.role != "analyst":
         raise NotAllowed("Only an analyst may do this.")
-
-
-def require_staff(who: Principal) -> None:
-    """Refuse what only analysts and auditors may see."""
-    if who.role not in ("analyst", "auditor"):
-        raise NotAllowed("Only analysts and auditors may see this.")
+    if by == "staff" and who.role not in ("analyst", "auditor"):
+        raise NotAllowed("This is for analysts and auditors only.")
 
 
 def require_state(campaign: Campaign, *states: CampaignState, to: str) -> None:

@@ -8,8 +8,7 @@ Everything works without a script, but for one thing: noise that is added in the
 `participant`    what a participant sees and does
 `consent`        what the consent page says, word by word
 `choice`         the arithmetic of what she is asked
-`payout`         where she is to be paid
-`answering`      answers as they are typed, after the price where a campaign asks for both at once
+`answering`      her price and her answers as they are typed
 `staff`          what analysts and auditors look at: all campaigns, people, log, audit, report, privacy account
 `draft`          drafting a campaign: a form that is kept as it is typed, and a forecast
 `draft_form`     the draft's form, as it is typed and as settings
@@ -23,8 +22,7 @@ Everything works without a script, but for one thing: noise that is added in the
 `paying`         who is owed what, marks that people were paid, files for the payer
 `estimates`      an estimate with its error in words
 `pictures`       charts
-`wording`        sentences, numbers, money and times in one language
-`codes`          sentences that follow from a code: a state, a step, a refusal
+`wording`        sentences, also by their codes, numbers, money and times in one language
 `static_files`   the style sheet and scripts that pages load
 `problems`       refusals as pages
 ===============  ======================================================================================
@@ -37,22 +35,11 @@ from hushbid.server.http.middleware import AsPage
 
 def add_pages(app: FastAPI) -> AsPage:
     """Add the pages to an application that serves the API; returns how what goes around it shows its own refusals."""
-    from hushbid.server.pages import (
-        draft,
-        entry,
-        inviting,
-        participant,
-        paying,
-        payout,
-        sample,
-        staff,
-        static_files,
-        steps,
-    )
+    from hushbid.server.pages import inviting, participant, paying, sample, staff, static_files, steps  # noqa: F401
     from hushbid.server.pages.problems import handle_page_problems, refusal_page
+    from hushbid.server.pages.request import PAGES
 
-    # a step with a page of its own comes before all others
-    for part in (static_files, participant, payout, entry, draft, inviting, sample, staff, paying, steps):
-        app.router.routes.extend(part.router.routes)
+    # a page with an address of its own comes before those whose addresses hold names
+    app.router.routes += [static_files.ROUTE, *sorted(PAGES, key=lambda one: one.path.count("{"))]
     handle_page_problems(app)
     return refusal_page

@@ -15,17 +15,15 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
-from functools import partial
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
 from hushbid.errors import Conflict, HushbidError
 from hushbid.server.http.schemas import answer
 from hushbid.server.model.settings import NOT_HERE, refused_here
-from hushbid.server.model.views import CampaignView
 from hushbid.server.pages import pictures
 from hushbid.server.pages.draft_form import (
     EMPTY,
@@ -46,37 +44,32 @@ from hushbid.server.pages.draft_form import (
 from hushbid.server.pages.forecast_words import Forecast, forecast_words
 from hushbid.server.pages.form_prices import MOST_BYTES, PilotRefused, fitted_pilot
 from hushbid.server.pages.form_rows import KINDS, PARTS, pressed, question_count, stratum_count
-from hushbid.server.pages.request import Form, LogInFirst, PageRequest, analyst, require_id, stranger
+from hushbid.server.pages.request import MOST_FIELDS, LogInFirst, PageRequest, analyst, page, require_id, stranger
 from hushbid.server.pages.wording import FormError, languages
 
-router = APIRouter(include_in_schema=False)
 _OPEN = {  # the folded parts of the form, and which fields are in each
     "experts": ("currency", "decimals", "retention_days", "spending_limit"),
     "told": ("consent_", "observer", "statement"),
 }
-_MOST_FIELDS = 2_000
 _LONGEST_CARRIED = 500_000
 
 
 # -- seen --------------------------------------------------------------------------------------------------------------
 
 
-@router.get("/campaigns/new")
-async def new(request: Request) -> Response:
+@page("GET /campaigns/new", analyst)
+async def new(visit: PageRequest) -> Response:
     """An empty form, with values that are a fair beginning."""
-    visit = await analyst(request)
     return await _page(visit, f"c{secrets.token_hex(10)}", first_form(visit.write))
 
 
-@router.get("/campaigns/{campaign}/edit")
-async def edit(request: Request, campaign: str) -> Response:
+@page("GET /campaigns/{campaign}/edit", analyst)
+async def edit(visit: PageRequest) -> Response:
     """The form of a draft, as it was typed or as its settings would be."""
-    visit = await analyst(request)
-    service, found = visit.app.service, require_id(campaign)
-    view = await visit.app.run(service.campaign, visit.who, found)
+    view = visit.found = await visit.ask(visit.service.campaign)
     if view.state.value != "draft":
-        return visit.go(f"/campaigns/{found}")
-    typed = await visit.app.run(service.typed_draft, visit.who, found)
+        return visit.go()
+    typed = await visit.ask(visit.service.typed_draft)
     fields = (
         as_typed(view.whole.to_dict(), visit.write)
         if typed is None
@@ -84,110 +77,108 @@ async def edit(request: Request, campaign: str) -> Response:
     )
     if view.people and (typed is None or fields.get("people", "").isdigit()):  # what cannot be read stays as it is
         fields["people"] = str(sum(view.people.values()))
-    return await _page(visit, found, fields, view=view, kept=None if typed is None else typed.at)
+    return await _page(visit, visit.campaign, fields, kept=None if typed is None else typed.at)
 
 
 # -- sent --------------------------------------------------------------------------------------------------------------
 
 
-@router.post("/campaigns/{campaign}/edit")
-async def change(request: Request, campaign: str) -> Response:
+async def _drafter(request: Request) -> PageRequest:
+    """An analyst who sends the form, or who did before the session ended: then the form comes through the log-in.
+
+    Refused as ever if it may not have been our page's.
+    """
+    try:
+        return await analyst(request)
+    except LogInFirst:
+        if request.headers.get("sec-fetch-site") != "same-origin":
+            raise
+    visit = stranger(request)
+    async with request.form(max_files=1, max_fields=MOST_FIELDS) as content:
+        sent = {name: value for name, value in content.items() if not isinstance(value, UploadFile)}
+    text = json.dumps({"campaign": require_id(request.path_params["campaign"]), "fields": typed_fields(sent)})
+    told = visit.texts("Your session had ended. Log in again on this page: what you typed comes with you.")
+    raise LogInFirst(visit.page("staff/login.html", here="/login", problem=told, name="", next="", carried=text))
+
+
+@page("POST /campaigns/{campaign}/edit", _drafter)
+async def change(visit: PageRequest) -> Response:
     """Keep a form, and do what its button says."""
-    return await _sent(request, require_id(campaign))
+    action = visit.form.text("action")
+    changed = pressed(typed_fields(visit.form.all()), action)
+    typed, place = (typed_fields(visit.form.all()), "") if changed is None else changed
+    try:
+        complete = await _keep(visit, typed)
+    except Conflict:  # it is no draft any more: its page says so
+        return visit.go()
+    what, _, language = action.partition(":")
+    if changed is not None:
+        return visit.go(f"edit#{place}")
+    if what == "language" and language in languages():
+        return visit.go(f"edit?lang={language}")
+    if what != "save":
+        return visit.go("edit?look=yes#preview")
+    return visit.go("" if complete else "edit?check=yes#problems")
 
 
-@router.post("/campaigns/{campaign}/pilot")
-async def take_pilot(request: Request, campaign: str) -> Response:
-    """Fit a prior to the pilot that came with a form."""
-    return await _sent(request, require_id(campaign), pilot=True)
+@page("POST /campaigns/{campaign}/pilot", _drafter)
+async def take_pilot(visit: PageRequest) -> Response:
+    """Fit a prior to the pilot that came with a form; or say what is wrong with its file."""
+    typed, query = {**typed_fields(visit.form.all()), "prices": "pilot"}, ""
+    try:
+        fitted = await visit.app.compute(visit.who, fitted_pilot, visit.form.file)
+        typed |= {"pilot": fitted.prior, "pilot_people": str(fitted.people)}
+    except PilotRefused as refused:
+        values = "".join(f"&{name}={value}" for name, value in refused.values.items())
+        query = f"?pilot={refused.code.removeprefix('form.')}{values}"
+    try:
+        await _keep(visit, typed)
+    except Conflict:
+        return visit.go()
+    return visit.go(f"edit{query}#prices")
 
 
-@router.post("/campaigns/{campaign}/import")
-async def take_file(request: Request, campaign: str) -> Response:
+@page("POST /campaigns/{campaign}/import", analyst)
+async def take_file(visit: PageRequest) -> Response:
     """Keep what a campaign file states as a draft, unless it states what a server cannot do."""
-    visit, found = await analyst(request), require_id(campaign)
-    content = (await visit.form()).file
+    content, typed = visit.form.file, {}
     try:
         values = tomllib.loads(content.decode("utf-8-sig")) if len(content) <= MOST_BYTES else {}
         typed = as_typed(values, visit.write) if values else {}
     except (ValueError, TypeError, AttributeError, RecursionError):
-        typed = {}
+        pass
     if not typed:
         return visit.go("/campaigns/new?file=unreadable")
     if unfit := refused_here(values):
         return visit.go(f"/campaigns/new?file={','.join(unfit)}")
-    complete = await _keep(visit, found, typed_fields(typed))
-    return visit.go(f"/campaigns/{found}" if complete else f"/campaigns/{found}/edit?check=yes#problems")
+    return visit.go("" if await _keep(visit, typed_fields(typed)) else "edit?check=yes#problems")
 
 
-@router.post("/campaigns/{campaign}/keep")
-async def keep(request: Request, campaign: str) -> Response:
+@page("POST /campaigns/{campaign}/keep", analyst)
+async def keep(visit: PageRequest) -> Response:
     """Keep what was typed so far, for the page's script."""
-    visit, found = await analyst(request), require_id(campaign)
-    form = await visit.form()
     try:
-        await _keep(visit, found, typed_fields(form.all()), seen=_seen(visit, form.text("seen")))
+        await _keep(visit, typed_fields(visit.form.all()), seen=_seen(visit, visit.form.text("seen")))
     except Conflict:  # it has opened meanwhile
         return answer({"kept": None})
-    return answer({"kept": visit.write.moment(visit.app.service.clock()), "here": f"/campaigns/{found}/edit"})
+    here = f"/campaigns/{visit.campaign}/edit"
+    return answer({"kept": visit.write.moment(visit.service.clock()), "here": here})
 
 
-@router.post("/campaigns/preview")
-async def live_preview(request: Request) -> Response:
+@page("POST /campaigns/preview", analyst)
+async def live_preview(visit: PageRequest) -> Response:
     """What a form that is just being filled in would lead to, for the page's script."""
-    visit = await analyst(request)
-    form = await visit.form()
-    latest: dict[str, int] = request.app.state.__dict__.setdefault("previews", {})
+    latest: dict[str, int] = visit.request.app.state.__dict__.setdefault("previews", {})
     number = latest[visit.who.id] = latest.get(visit.who.id, 0) + 1
-    found = await _forecast(visit, typed_fields(form.all()), wanted=lambda: latest[visit.who.id] == number)
-    return answer(asdict(found))
+    typed = typed_fields(visit.form.all())
+    return answer(asdict(await _forecast(visit, typed, wanted=lambda: latest[visit.who.id] == number)))
 
 
-async def _sent(request: Request, campaign: str, *, pilot: bool = False) -> Response:
-    try:
-        visit = await analyst(request)
-    except LogInFirst:
-        return await _log_in_with(request, campaign)
-    form = await visit.form()
-    typed, action = typed_fields(form.all()), form.text("action")
-    changed, here, query = pressed(typed, action), f"/campaigns/{campaign}/edit", ""
-    if changed is not None:
-        typed = changed[0]
-    if pilot:
-        typed, query = await _with_pilot(visit, form, typed)
-    try:
-        complete = await _keep(visit, campaign, typed)
-    except Conflict:  # it is no draft any more: its page says so
-        return visit.go(f"/campaigns/{campaign}")
-    what, _, language = action.partition(":")
-    if changed is not None:
-        return visit.go(f"{here}#{changed[1]}")
-    if pilot:
-        return visit.go(f"{here}{query}#prices")
-    if what == "language" and language in languages():
-        return visit.go(f"{here}?lang={language}")
-    if what != "save":
-        return visit.go(f"{here}?look=yes#preview")
-    return visit.go(f"/campaigns/{campaign}" if complete else f"{here}?check=yes#problems")
-
-
-async def _keep(visit: PageRequest, campaign: str, typed: Mapping[str, str], *, seen: datetime | None = None) -> bool:
+async def _keep(visit: PageRequest, typed: Mapping[str, str], *, seen: datetime | None = None) -> bool:
     """Keep what was typed; whether it is a complete draft."""
-    service, language = visit.app.service, visit.texts.language
-    settings = filled(typed, visit.write, least=_least(visit), now=service.clock()).settings
-    keep = partial(service.keep_draft, visit.who, campaign, typed, language=language, settings=settings, seen=seen)
-    await visit.app.run(keep)
+    settings = filled(typed, visit.write, least=_least(visit), now=visit.service.clock()).settings
+    await visit.ask(visit.service.keep_draft, typed, language=visit.texts.language, settings=settings, seen=seen)
     return settings is not None
-
-
-async def _with_pilot(visit: PageRequest, form: Form, typed: Mapping[str, str]) -> tuple[dict[str, str], str]:
-    """What was typed, with the prior that a pilot speaks for; or the name of what is wrong with its file."""
-    try:
-        fitted = await visit.app.compute(visit.who, fitted_pilot, form.file)
-    except PilotRefused as refused:
-        values = "".join(f"&{name}={value}" for name, value in refused.values.items())
-        return {**typed, "prices": "pilot"}, f"?pilot={refused.code.removeprefix('form.')}{values}"
-    return {**typed, "prices": "pilot", "pilot": fitted.prior, "pilot_people": str(fitted.people)}, ""
 
 
 def _seen(visit: PageRequest, text: str) -> datetime:
@@ -195,54 +186,32 @@ def _seen(visit: PageRequest, text: str) -> datetime:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        return visit.app.service.clock()
-    return found if found.tzinfo is not None else visit.app.service.clock()
+        return visit.service.clock()
+    return found if found.tzinfo is not None else visit.service.clock()
 
 
 def _least(visit: PageRequest) -> int:
-    return visit.app.service.installation.least_people
-
-
-# -- carried through a log-in ------------------------------------------------------------------------------------------
-
-
-async def _log_in_with(request: Request, campaign: str) -> Response:
-    """The page to log in at, with the form that was sent in it; refused as ever if it may not have been our page's."""
-    if request.headers.get("sec-fetch-site") != "same-origin":
-        raise LogInFirst
-    visit = stranger(request)
-    async with request.form(max_files=1, max_fields=_MOST_FIELDS) as content:
-        sent = {name: value for name, value in content.items() if not isinstance(value, UploadFile)}
-    text = json.dumps({"campaign": campaign, "fields": typed_fields(sent)})
-    told = visit.texts("Your session had ended. Log in again on this page: what you typed comes with you.")
-    return visit.page("staff/login.html", here="/login", problem=told, name="", next="", carried=text)
+    return visit.service.installation.least_people
 
 
 async def taken_up(visit: PageRequest, text: str) -> str | None:
     """Keep the form that was carried through a log-in; where it can be seen, None if there is nothing to keep."""
     try:
         found = json.loads(text[:_LONGEST_CARRIED])
-        campaign = require_id(str(found["campaign"]))
-        fields = typed_fields({str(name): str(value) for name, value in found["fields"].items()})
-        await _keep(visit, campaign, fields)
+        visit.campaign = require_id(str(found["campaign"]))
+        await _keep(visit, typed_fields({str(name): str(value) for name, value in found["fields"].items()}))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, HTTPException, HushbidError):
         return None  # nothing was carried; or the draft has opened meanwhile, or who logged in is no analyst
-    return f"/campaigns/{campaign}/edit"
+    return f"/campaigns/{visit.campaign}/edit"
 
 
 # -- the page ----------------------------------------------------------------------------------------------------------
 
 
 async def _page(
-    visit: PageRequest,
-    campaign: str,
-    fields: Mapping[str, str],
-    *,
-    view: CampaignView | None = None,
-    kept: datetime | None = None,
+    visit: PageRequest, campaign: str, fields: Mapping[str, str], *, kept: datetime | None = None
 ) -> Response:
-    asked, typed = visit.request.query_params, {**dict.fromkeys(EMPTY, ""), **fields}
-    now = visit.app.service.clock()
+    asked, typed, now = visit.query, {**dict.fromkeys(EMPTY, ""), **fields}, visit.service.clock()
     given = filled(typed, visit.write, least=_least(visit), now=now) if asked.get("check") == "yes" else Filled()
     forecast = await _forecast(visit, typed) if asked.get("look") == "yes" else None
     problems = {**given.problems, **_pilot_problem(visit), **_file_problem(visit)}
@@ -250,7 +219,6 @@ async def _page(
         "staff/draft.html",
         here=f"/campaigns/{campaign}/edit",
         campaign=campaign,
-        view=view,
         kept=kept,
         typed=typed,
         questions=[_part(typed, "q", place, PARTS) for place in range(question_count(typed))],
@@ -278,7 +246,7 @@ def _part(typed: Mapping[str, str], letter: str, place: int, parts: tuple[str, .
 
 def _pilot_problem(visit: PageRequest) -> dict[str, str]:
     """What was wrong with a pilot's file, which was not kept."""
-    asked = visit.request.query_params
+    asked = visit.query
     name = f"form.{asked.get('pilot', '')}"
     if not name.startswith("form.pilot_") or name not in visit.texts:
         return {}
@@ -288,7 +256,7 @@ def _pilot_problem(visit: PageRequest) -> dict[str, str]:
 
 def _file_problem(visit: PageRequest) -> dict[str, str]:
     """What was wrong with a campaign file, which was not kept."""
-    told = visit.request.query_params.get("file", "")
+    told = visit.query.get("file", "")
     if not told:
         return {}
     unfit = [name for name in told.split(",") if name in NOT_HERE]
@@ -314,7 +282,7 @@ async def _forecast(visit: PageRequest, typed: Mapping[str, str], *, wanted: Any
         return Forecast(
             problem=visit.texts("The forecast appears here once questions, people, goal and prices can be read.")
         )
-    settings, service = given.settings, visit.app.service
+    settings, service = given.settings, visit.service
     people = settings.market.population or 1
     try:
         found = await visit.app.compute(

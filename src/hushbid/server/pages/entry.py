@@ -2,42 +2,38 @@
 
 from contextlib import suppress
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from hushbid.errors import InputError, NotAllowed, Throttled
 from hushbid.server.http.auth import address_of, begin_cookie, cookie_session, end_cookie
 from hushbid.server.model.access import LinkInvalid
 from hushbid.server.pages.draft import taken_up
-from hushbid.server.pages.request import OpenLinkFirst, PageRequest, anybody, is_link, participant, staff
+from hushbid.server.pages.request import OpenLinkFirst, PageRequest, anybody, is_link, page, participant, staff
 
-router = APIRouter(include_in_schema=False)
 _HOME = "/campaigns"
 
 
-@router.get("/")
-async def first_page(request: Request) -> Response:
+@page("GET /", anybody)
+async def first_page(visit: PageRequest) -> Response:
     """Who are you?"""
-    visit = await anybody(request)
     return visit.go(_HOME) if visit.session is not None else visit.page("first.html")
 
 
-@router.get("/p/other")
-async def other_link(request: Request) -> Response:
+@page("GET /p/other", anybody)
+async def other_link(visit: PageRequest) -> Response:
     """Come in with another link than the one the browser keeps."""
-    return entry_page(await anybody(request))
+    return entry_page(visit)
 
 
-@router.post("/p/enter")
-async def enter(request: Request) -> Response:
+@page("POST /p/enter", anybody)
+async def enter(visit: PageRequest) -> Response:
     """Exchange a link for this browser's own secret, and keep that in a cookie that no script can read."""
-    visit = await anybody(request)
-    form = await visit.form()
-    token = form.text("link").strip().rpartition("#")[2]
+    token = visit.form.text("link").strip().rpartition("#")[2]
     if not is_link(token):
         return entry_page(visit, problem="enter.unreadable", status=422)
     secret = visit.secret_for(token)
     try:
-        await visit.app.run(visit.app.service.enter, token, secret)
+        await visit.app.run(visit.service.enter, token, secret)
     except LinkInvalid as refused:
         return refused_page(visit, refused)
     response = visit.go("/p")
@@ -45,50 +41,50 @@ async def enter(request: Request) -> Response:
     return response
 
 
-@router.post("/p/leave")
-async def leave(request: Request) -> Response:
-    """End this browser's secret, and let it forget what that was made of."""
+async def _whoever_leaves(request: Request) -> PageRequest:
+    """Somebody who leaves; without a secret there is nothing to end, and forgetting is harmless."""
     try:
         visit = await participant(request)
-    except OpenLinkFirst:  # then there is nothing to end, and forgetting is harmless
-        visit = await anybody(request)
-    else:
-        await visit.form()
+    except OpenLinkFirst:
+        return await anybody(request)
+    await visit.read_form()
+    return visit
+
+
+@page("POST /p/leave", _whoever_leaves, reads_form=False)
+async def leave(visit: PageRequest) -> Response:
+    """End this browser's secret, and let it forget what that was made of."""
+    if visit.secret is not None:
         with suppress(LinkInvalid):
-            await visit.app.run(visit.app.service.leave, visit.token)
+            await visit.ask(visit.service.leave)
     response = visit.go("/p/left")
     visit.forget(response, bits=True)
     return response
 
 
-@router.get("/p/left")
-async def left(request: Request) -> Response:
+@page("GET /p/left", anybody)
+async def left(visit: PageRequest) -> Response:
     """The browser has forgotten the secret."""
-    return (await anybody(request)).page("participant/left.html")
+    return visit.page("participant/left.html")
 
 
-@router.get("/login")
-async def log_in_page(request: Request) -> Response:
+@page("GET /login", anybody)
+async def log_in_page(visit: PageRequest) -> Response:
     """Ask for name and password."""
-    visit = await anybody(request)
-    onwards = _local(request.query_params.get("next", ""))
-    return visit.page("staff/login.html", problem=None, name="", next=onwards, carried="")
+    return visit.page("staff/login.html", problem=None, name="", next=_local(visit.query.get("next", "")), carried="")
 
 
-@router.post("/login")
-async def log_in(request: Request) -> Response:
+@page("POST /login", anybody)
+async def log_in(visit: PageRequest) -> Response:
     """Begin a session."""
-    visit = await anybody(request)
-    form = await visit.form()
-    name, password, onwards = form.text("name"), form.text("password"), _local(form.text("next"))
-    service, address, carried = visit.app.service, address_of(request), form.text("carried")
+    name, onwards, carried = visit.form.text("name"), _local(visit.form.text("next")), visit.form.text("carried")
+    password, address = visit.form.text("password"), address_of(visit.request)
     try:
-        begun = await visit.app.run(service.log_in, name, password, address)
+        begun = await visit.app.run(visit.service.log_in, name, password, address)
     except (Throttled, NotAllowed, InputError) as refused:
         status, problem = 403, visit.texts("The name or the password is wrong.")
         if isinstance(refused, Throttled):
-            wait = f"{refused.retry_after:g}"
-            status, problem = 429, visit.texts.coded("login.throttled", seconds=wait)
+            status, problem = 429, visit.texts.coded("login.throttled", seconds=f"{refused.retry_after:g}")
         typed = {"name": name[:100], "next": onwards, "carried": carried}
         return visit.page("staff/login.html", status=status, problem=problem, **typed)
     visit.session = begun
@@ -97,15 +93,19 @@ async def log_in(request: Request) -> Response:
     return response
 
 
-@router.post("/logout")
-async def log_out(request: Request) -> Response:
+async def _whoever_logs_out(request: Request) -> PageRequest:
+    if await cookie_session(request) is None:
+        return await anybody(request)
+    visit = await staff(request)
+    await visit.read_form()
+    return visit
+
+
+@page("POST /logout", _whoever_logs_out, reads_form=False)
+async def log_out(visit: PageRequest) -> Response:
     """End the session."""
-    found = await cookie_session(request)
-    visit = await (anybody(request) if found is None else staff(request))
-    if found is not None:
-        await visit.form()
-        token = found.token
-        await visit.app.run(visit.app.service.log_out, token)
+    if visit.session is not None:
+        await visit.app.run(visit.service.log_out, visit.session.token)
     response = visit.go("/")
     end_cookie(visit.app, response)
     return response

@@ -9,136 +9,126 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
 from hushbid.errors import Conflict, HushbidError, InputError, NotFound, ServerFailed
 from hushbid.server.http.downloads import Csv, download, table
 from hushbid.server.model.settings import MOST_PEOPLE
-from hushbid.server.model.views import CampaignView, Invitation
-from hushbid.server.pages.request import Form, analyst, base_address, keep_aside, kept_aside
-from hushbid.server.pages.staff import CampaignTurn, campaign_page
+from hushbid.server.model.views import Invitation
+from hushbid.server.pages.request import PageRequest, analyst, base_address, campaign_page
 from hushbid.server.pages.wording import FormError
 from hushbid.server.service.use_case import IdempotencyKey
 
-router = APIRouter(include_in_schema=False)
 People = int | list[tuple[str, str | None, str | None]]
 """How many, or everybody's id, group and stratum."""
 
 _FIRST_COLUMN = frozenset({"id", "ids", "email", "e-mail", "external_id", "participant", "kennung"})
 
 
-@campaign_page(router, "GET /participants", analyst)
-async def invite_page(turn: CampaignTurn) -> Response:
+@campaign_page("GET participants", analyst)
+async def invite_page(visit: PageRequest) -> Response:
     """Ask whom to invite."""
-    return _invite_page(turn, {})
+    return _invite_page(visit, {})
 
 
-@campaign_page(router, "GET /participants/{kept}", analyst)
-async def invite_again(turn: CampaignTurn, kept: str) -> Response:
+@campaign_page("GET participants/{kept}", analyst)
+async def invite_again(visit: PageRequest, kept: str) -> Response:
     """Ask again whom to invite, with what was typed and why nobody was."""
-    before = kept_aside(turn.visit, kept)
-    return turn.go("/participants") if before is None else _invite_page(turn, before)
+    before = visit.kept(kept)
+    return visit.go("participants") if before is None else _invite_page(visit, before)
 
 
-@campaign_page(router, "POST /participants", analyst)
-async def invite(turn: CampaignTurn) -> Response:
+@campaign_page("POST participants", analyst)
+async def invite(visit: PageRequest) -> Response:
     """Make links, and send the browser to where they are shown: the same ones under the same key, within a day."""
-    visit, form, service, found = turn.visit, turn.form, turn.service, turn.id
-    people: People | None = None
+    form, people = visit.form, None
     try:
-        people = _invited(form, strata=turn.view.whole.strata is not None)
-        names = ("page invite", found, hashlib.sha256(json.dumps(people).encode()).hexdigest())
-        asked = visit.once(form, *names, encode=_encoded)
+        people = _invited(visit)
+        names = ("page invite", visit.campaign, hashlib.sha256(json.dumps(people).encode()).hexdigest())
         chosen: dict[str, Any] = {"count": people} if isinstance(people, int) else {"people": people}
-        await visit.app.run(lambda: service.invite.once(asked, visit.who, found, **chosen))
+        await visit.once(visit.service.invite, asked=names, encode=_encoded, **chosen)
     except ServerFailed:
         raise
-    except FormError as unreadable:
-        at = "count" if unreadable.code == "invite.whole" else ""
-        return _again(turn, unreadable.code, at=at, most=MOST_PEOPLE)
-    except HushbidError as refused:
-        why = _why(turn.view, people, refused)
-        at = "count" if isinstance(people, int) else "file" if form.file else "people"
-        return _again(turn, f"uninvited.{why}", at=at, number=(refused.row or 0) + 1)
-    return turn.go(f"/links/{keep_aside(visit, once=form.text('once'), asked=names)}")
+    except (FormError, HushbidError) as refused:
+        told, at = _why(visit, people, refused)
+        numbers = {"most": MOST_PEOPLE, "number": (getattr(refused, "row", None) or 0) + 1}
+        typed = {name: form.text(name) for name in ("count", "people")}
+        return visit.go(f"participants/{visit.keep(told=told, at=at, typed=typed, numbers=numbers)}")
+    return visit.go(f"links/{visit.keep(once=form.text('once'), asked=names)}")
 
 
-@campaign_page(router, "GET /links/{kept}", analyst)
-async def links(turn: CampaignTurn, kept: str) -> Response:
+@campaign_page("GET links/{kept}", analyst)
+async def links(visit: PageRequest, kept: str) -> Response:
     """Links that this session has just made."""
-    made = await _made(turn, kept)
+    made = await _made(visit, kept)
     if made is None:
-        return turn.go("/people?told=links")
-    here = f"/campaigns/{turn.id}/links/{kept}"
+        return visit.go("people?told=links")
+    here = f"/campaigns/{visit.campaign}/links/{kept}"
     if isinstance(made, list):
-        return turn.page("staff/links.html", links=made, here=here, tab="overview")
-    return turn.page("staff/renewed.html", one=made, here=here, tab="people")
+        return visit.page("staff/links.html", links=made, here=here, tab="overview")
+    return visit.page("staff/renewed.html", one=made, here=here, tab="people")
 
 
-@campaign_page(router, "GET /links/{kept}/file", analyst)
-async def links_file(turn: CampaignTurn, kept: str) -> Response:
+@campaign_page("GET links/{kept}/file", analyst)
+async def links_file(visit: PageRequest, kept: str) -> Response:
     """The same links as a file."""
-    made = await _made(turn, kept)
+    made = await _made(visit, kept)
     if not isinstance(made, list):
-        return turn.go("/people?told=links")
+        return visit.go("people?told=links")
     columns = {name: [one[name] or "" for one in made] for name in ("id", "label", "group", "link")}
-    return Csv(table(columns, "csv"), headers=download(f"{turn.id}-links.csv"))
+    return Csv(table(columns, "csv"), headers=download(f"{visit.campaign}-links.csv"))
 
 
-@campaign_page(router, "GET /people/{person}/link", analyst)
-async def ask_renew(turn: CampaignTurn, person: str) -> Response:
+@campaign_page("GET people/{person}/link", analyst)
+async def ask_renew(visit: PageRequest, person: str) -> Response:
     """Ask whether somebody who lost her link shall have a new one."""
-    return await _asked_about(turn, person, "staff/renew.html")
+    return await _asked_about(visit, person, "staff/renew.html")
 
 
-@campaign_page(router, "POST /people/{person}/link", analyst)
-async def renew(turn: CampaignTurn, person: str) -> Response:
+@campaign_page("POST people/{person}/link", analyst)
+async def renew(visit: PageRequest, person: str) -> Response:
     """Make a new link for somebody, and send the browser to where it is shown."""
-    visit, form, service = turn.visit, turn.form, turn.service
-    names = ("page renew", turn.id, person)
+    names = ("page renew", visit.campaign, person)
     try:
-        label = str((await turn.ask(service.person, person)).label)
-        asked = visit.once(form, *names, encode=_encoded)
-        await visit.app.run(lambda: service.renew_link.once(asked, visit.who, turn.id, label))
+        label = str((await visit.ask(visit.service.person, person)).label)
+        await visit.once(visit.service.renew_link, label, asked=names, encode=_encoded)
     except FormError:
-        return turn.go(f"/people/{person}/link")
+        return visit.go(f"people/{person}/link")
     except (Conflict, NotFound) as refused:
-        return turn.go(f"/people?told={'gone' if isinstance(refused, NotFound) else 'busy'}")
-    return turn.go(f"/links/{keep_aside(visit, once=form.text('once'), asked=names)}")
+        return visit.go(f"people?told={'gone' if isinstance(refused, NotFound) else 'busy'}")
+    return visit.go(f"links/{visit.keep(once=visit.form.text('once'), asked=names)}")
 
 
-@campaign_page(router, "GET /people/{person}/remove", analyst)
-async def ask_remove(turn: CampaignTurn, person: str) -> Response:
+@campaign_page("GET people/{person}/remove", analyst)
+async def ask_remove(visit: PageRequest, person: str) -> Response:
     """Ask whether somebody shall really be taken off the list."""
-    return await _asked_about(turn, person, "staff/remove.html")
+    return await _asked_about(visit, person, "staff/remove.html")
 
 
-@campaign_page(router, "POST /people/{person}/remove", analyst)
-async def remove(turn: CampaignTurn, person: str) -> Response:
+@campaign_page("POST people/{person}/remove", analyst)
+async def remove(visit: PageRequest, person: str) -> Response:
     """Take somebody off the list."""
     try:
-        await turn.ask(turn.service.remove, person)
+        await visit.ask(visit.service.remove, person)
     except (Conflict, NotFound) as refused:
-        return turn.go(f"/people?told={'gone' if isinstance(refused, NotFound) else 'refused'}")
-    return turn.go("/people")
+        return visit.go(f"people?told={'gone' if isinstance(refused, NotFound) else 'refused'}")
+    return visit.go("people")
 
 
-async def _asked_about(turn: CampaignTurn, person: str, template: str) -> Response:
+async def _asked_about(visit: PageRequest, person: str, template: str) -> Response:
     try:
-        found = await turn.ask(turn.service.person, person)
+        found = await visit.ask(visit.service.person, person)
     except NotFound:
-        return turn.go("/people?told=gone")
-    return turn.page(template, person=found, once=secrets.token_urlsafe(24), tab="people")
+        return visit.go("people?told=gone")
+    return visit.page(template, person=found, once=secrets.token_urlsafe(24), tab="people")
 
 
-def _invite_page(turn: CampaignTurn, before: Mapping[str, Any]) -> Response:
-    if turn.view.state.value != "draft":
-        return turn.go()
-    told, write = before.get("told"), turn.visit.write
-    sentence = told and turn.visit.texts.coded(
-        told, **{name: write.number(n, 9) for name, n in before["numbers"].items()}
-    )
-    return turn.page(
+def _invite_page(visit: PageRequest, before: Mapping[str, Any]) -> Response:
+    if visit.view.state.value != "draft":
+        return visit.go()
+    told, numbers = before.get("told"), before.get("numbers", {})
+    sentence = told and visit.texts.coded(told, **{name: visit.write.number(n, 9) for name, n in numbers.items()})
+    return visit.page(
         "staff/invite.html",
         typed=before.get("typed", {"count": "", "people": ""}),
         p={**dict.fromkeys(("", "people", "file", "count")), before.get("at", ""): sentence},
@@ -147,21 +137,14 @@ def _invite_page(turn: CampaignTurn, before: Mapping[str, Any]) -> Response:
     )
 
 
-def _again(turn: CampaignTurn, told: str, *, at: str, **numbers: int) -> Response:
-    """Send the browser to the form with what was typed, and what is wrong with which field."""
-    typed = {name: turn.form.text(name) for name in ("count", "people")}
-    return turn.go(f"/participants/{keep_aside(turn.visit, told=told, at=at, typed=typed, numbers=numbers)}")
-
-
-async def _made(turn: CampaignTurn, kept: str) -> Any:
+async def _made(visit: PageRequest, kept: str) -> Any:
     """The links, or the one link, that a form of this session has made; None if they are not kept any more."""
-    visit, before = turn.visit, kept_aside(turn.visit, kept)
-    if before is None or before["asked"][1] != turn.id:
+    before = visit.kept(kept)
+    if before is None or before["asked"][1] != visit.campaign:
         return None
-    asked = IdempotencyKey(
-        who=visit.who.id, key=before["once"], asked="\n".join(before["asked"]).encode(), encode=_encoded
-    )
-    answer = await visit.app.run(turn.service.answered, asked)
+    asked = "\n".join(before["asked"]).encode()
+    key = IdempotencyKey(who=visit.who.id, key=before["once"], asked=asked, encode=_encoded)
+    answer = await visit.app.run(visit.service.answered, key)
     if answer is None:
         return None
     base, found = base_address(visit), json.loads(answer)
@@ -169,31 +152,35 @@ async def _made(turn: CampaignTurn, kept: str) -> Any:
     return shown if isinstance(found, list) else shown[0]
 
 
-def _why(view: CampaignView, people: People | None, refused: HushbidError) -> str:
-    """Which text says why people were not invited; that of a row, if one is to blame."""
-    settings, row = view.whole, refused.row
+def _why(visit: PageRequest, people: People | None, refused: FormError | HushbidError) -> tuple[str, str]:
+    """Which text says why people were not invited, that of a row if one is to blame; and at which field."""
+    if isinstance(refused, FormError):
+        return refused.code, "count" if refused.code == "invite.whole" else ""
+    at = "count" if isinstance(people, int) else "file" if visit.form.file else "people"
+    settings, row = visit.view.whole, refused.row
     if isinstance(refused, Conflict):
-        return "known"
+        return "uninvited.known", at
     if isinstance(people, int):
-        return "by_id"
+        return "uninvited.by_id", at
     if row is None or people is None or row >= len(people):
-        return "list"
+        return "uninvited.list", at
     label, group, stratum = people[row]
     if (group or "") not in (settings.groups or ("",)):
-        return "group"
+        return "uninvited.group", at
     if (stratum or "") not in (settings.weights or ("",)):
-        return "stratum"
+        return "uninvited.stratum", at
     others = [one[0].casefold() for one in people[:row]]
-    return "again" if label.casefold() in others else "id"
+    return f"uninvited.{'again' if label.casefold() in others else 'id'}", at
 
 
-def _invited(form: Form, *, strata: bool) -> People:
+def _invited(visit: PageRequest) -> People:
     """How many, or who. Exactly one of the three must be filled in: nothing that was typed is left aside."""
-    ids, count = form.text("people").strip(), form.text("count").strip()
-    if sum(map(bool, (ids, form.file, count))) != 1:
+    ids, file, count = visit.form.text("people").strip(), visit.form.file, visit.form.text("count").strip()
+    if sum(map(bool, (ids, file, count))) != 1:
         raise FormError("invite.one")
     if not count:
-        return people_of(form.file.decode("utf-8-sig", "replace") if form.file else ids, strata=strata)
+        strata = visit.view.whole.strata is not None
+        return people_of(file.decode("utf-8-sig", "replace") if file else ids, strata=strata)
     if not (count.isascii() and count.isdigit() and len(count) <= 6 and 1 <= int(count) <= MOST_PEOPLE):
         raise FormError("invite.whole")
     return int(count)

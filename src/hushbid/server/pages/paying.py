@@ -5,52 +5,49 @@ all if that sum has changed since.
 """
 
 import secrets
+from functools import partial
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
 from hushbid.errors import HushbidError, ServerFailed
-from hushbid.server.pages.request import analyst, keep_aside, kept_aside
-from hushbid.server.pages.staff import CampaignTurn, campaign_page
+from hushbid.server.pages.request import PageRequest, analyst, campaign_page
 from hushbid.server.pages.wording import FormError
 
-router = APIRouter(include_in_schema=False)
 SURE = "sure"
 """The field of a form by which she says that she was asked."""
 
-_DONE = b"done"
 _TOLD = {"pay": "step.pay.nobody", "unpay": "step.unpay.nobody", "changed": "paying.changed", "again": "field.once"}
 
 
-@campaign_page(router, "GET /payments", analyst)
-async def payments(turn: CampaignTurn) -> Response:
+@campaign_page("GET payments", analyst)
+async def payments(visit: PageRequest) -> Response:
     """Who is owed what, by name, and how it adds up; and why nothing was marked, if nothing was."""
-    visit, settings = turn.visit, turn.view.whole
-    rows = await turn.ask(turn.service.payments)
-    account = await visit.app.compute(visit.who, turn.service.account, visit.who, turn.id)
-    told = _TOLD.get(visit.request.query_params.get("told", ""))
-    return turn.page(
+    rows = await visit.ask(visit.service.payments)
+    account = await visit.compute(visit.service.account)
+    told = _TOLD.get(visit.query.get("told", ""))
+    return visit.page(
         "staff/payments.html",
         rows=rows,
         account=account,
         unpaid=sum(row.due > 0 for row in rows),
-        rounding=account.rounding / 10**settings.currency.decimals,
+        rounding=account.rounding / 10**visit.view.whole.currency.decimals,
         problem=told and visit.texts.coded(told),
         tab="payments",
-        money=visit.money_of(settings),
+        money=visit.money(),
     )
 
 
-@campaign_page(router, "GET /payments/{kept}", analyst)
-async def ask(turn: CampaignTurn, kept: str) -> Response:
+@campaign_page("GET payments/{kept}", analyst)
+async def ask(visit: PageRequest, kept: str) -> Response:
     """Say whose mark would be made or taken back, and how much that is."""
-    chosen = kept_aside(turn.visit, kept)
+    chosen = visit.kept(kept)
     if chosen is None:
-        return turn.go("/payments")
+        return visit.go("payments")
     step, labels = chosen["step"], chosen["labels"]
-    amounts = await _amounts(turn, step, labels)
+    amounts = await _amounts(visit, step, labels)
     if not amounts:
-        return turn.go(f"/payments?told={step}")
-    return turn.page(
+        return visit.go(f"payments?told={step}")
+    return visit.page(
         "staff/pay.html",
         step=step,
         chosen=amounts,
@@ -58,57 +55,48 @@ async def ask(turn: CampaignTurn, kept: str) -> Response:
         total=sum(amounts.values()),
         once=secrets.token_urlsafe(24),
         tab="payments",
-        money=turn.visit.money_of(turn.view.whole),
+        money=visit.money(),
     )
 
 
-@campaign_page(router, "POST /steps/pay", analyst)
-async def pay(turn: CampaignTurn) -> Response:
+@campaign_page("POST steps/pay", analyst)
+async def pay(visit: PageRequest) -> Response:
     """Mark people as paid, once it was asked about."""
-    visit, form, service, found = turn.visit, turn.form, turn.service, turn.id
-    labels = None if form.text("who") == "everybody" else form.chosen("label")
-    if not form.ticked(SURE):
-        return await _to_be_asked(turn, "pay", labels)
-    total = form.text("total")
-    try:
-        if not (total.isascii() and total.isdigit() and len(total) <= 18):
-            raise FormError("field.once")
-        asked = visit.once(form, "page pay", found, total, *(labels or ()), encode=lambda _: _DONE)
-        await visit.app.run(lambda: service.mark_paid.once(asked, visit.who, found, labels, total=int(total)))
-    except (FormError, HushbidError) as refused:
-        return _refused(turn, refused)
-    return turn.go("/payments")
+    everybody = visit.form.text("who") == "everybody"
+    return await _marked(visit, "pay", None if everybody else visit.form.chosen("label"))
 
 
-@campaign_page(router, "POST /steps/unpay", analyst)
-async def unpay(turn: CampaignTurn) -> Response:
+@campaign_page("POST steps/unpay", analyst)
+async def unpay(visit: PageRequest) -> Response:
     """Take marks back, once it was asked about."""
-    labels = turn.form.chosen("label")
-    if not turn.form.ticked(SURE):
-        return await _to_be_asked(turn, "unpay", labels)
+    return await _marked(visit, "unpay", visit.form.chosen("label"))
+
+
+async def _marked(visit: PageRequest, step: str, labels: list[str] | None) -> Response:
+    """Make marks or take them back; before that send the browser to the question about those who were chosen, whose
+    names stand in no address. If nothing was marked, the payments as they are now say why."""
+    if not visit.form.ticked(SURE):
+        amounts = await _amounts(visit, step, labels)
+        return visit.go(f"payments/{visit.keep(step=step, labels=labels)}" if amounts else f"payments?told={step}")
     try:
-        await turn.ask(turn.service.mark_unpaid, labels)
-    except HushbidError as refused:
-        return _refused(turn, refused)
-    return turn.go("/payments")
+        if step == "unpay":
+            await visit.ask(visit.service.mark_unpaid, labels)
+        else:
+            total = visit.form.text("total")
+            if not (total.isascii() and total.isdigit() and len(total) <= 18):
+                raise FormError("field.once")
+            asked = ("page pay", visit.campaign, total, *(labels or ()))
+            mark = partial(visit.once, visit.service.mark_paid, labels, asked=asked, encode=lambda _: b"done")
+            await mark(total=int(total))
+    except ServerFailed:
+        raise
+    except (FormError, HushbidError) as refused:
+        return visit.go(f"payments?told={'again' if isinstance(refused, FormError) else 'changed'}")
+    return visit.go("payments")
 
 
-def _refused(turn: CampaignTurn, refused: FormError | HushbidError) -> Response:
-    """Say why nothing was marked, with the payments as they are now."""
-    if isinstance(refused, ServerFailed):
-        raise refused
-    return turn.go(f"/payments?told={'again' if isinstance(refused, FormError) else 'changed'}")
-
-
-async def _to_be_asked(turn: CampaignTurn, step: str, labels: list[str] | None) -> Response:
-    """Send the browser to the question about those who were chosen, whose names stand in no address."""
-    if not await _amounts(turn, step, labels):
-        return turn.go(f"/payments?told={step}")
-    return turn.go(f"/payments/{keep_aside(turn.visit, step=step, labels=labels)}")
-
-
-async def _amounts(turn: CampaignTurn, step: str, labels: list[str] | None) -> dict[str, int]:
+async def _amounts(visit: PageRequest, step: str, labels: list[str] | None) -> dict[str, int]:
     """What would be marked for each of these people, or of everybody."""
-    rows = await turn.ask(turn.service.payments)
+    rows = await visit.ask(visit.service.payments)
     amounts = {row.label: row.due if step == "pay" else row.paid for row in rows}
     return {label: amount for label, amount in amounts.items() if amount and (labels is None or label in labels)}

@@ -89,6 +89,9 @@ def _as_page(usual: Handler) -> Handler:
 
 
 async def _log_in_first(request: Request, error: Exception) -> Response:
+    assert isinstance(error, LogInFirst)
+    if error.page is not None:
+        return error.page
     if not wants_page(request):
         return problem(HTTPStatus.UNAUTHORIZED, "Log in first.")
     return (await anybody(request)).go(log_in_address(request))

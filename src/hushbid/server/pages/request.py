@@ -12,8 +12,8 @@ page that was opened with one link can therefore not be sent with another.
 
 The answer to a form is always a redirect, so that Back and Reload send nothing again and never end in a browser's own
 page. What the next page shows of a form is kept for an hour, in memory alone, for the session that sent it
-(`keep_aside`): a name in an address opens nothing for anyone else, and nothing once the session is over. Links that
-were made are not among it, but the key of the form that made them, under which they are sealed for a day
+(`PageRequest.keep`): a name in an address opens nothing for anyone else, and nothing once the session is over. Links
+that were made are not among it, but the key of the form that made them, under which they are sealed for a day
 (`hushbid.server.service.use_case`).
 """
 
@@ -22,7 +22,7 @@ import hashlib
 import hmac
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -31,15 +31,16 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from fastapi import Request, Response
+from fastapi.routing import APIRoute
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 
-from hushbid.errors import NotAllowed
 from hushbid.report.rendering import environment
 from hushbid.server.http.auth import AppState, app_of, cookie_session
 from hushbid.server.model.access import LINK_PREFIXES, SECRET_PREFIX
+from hushbid.server.model.rules import require_role
 from hushbid.server.model.settings import CampaignSettings
-from hushbid.server.model.views import Principal, Session
+from hushbid.server.model.views import CampaignView, Principal, Session
 from hushbid.server.pages.static_files import address
 from hushbid.server.pages.wording import FormError, Texts, Writing, languages, negotiated
 from hushbid.server.service import Service
@@ -54,12 +55,16 @@ POLICY = (
 CSRF_FIELD = "csrf"
 LANGUAGE_COOKIE, SECRET_COOKIE, BROWSER_COOKIE = "hushbid-language", "hushbid-participant", "hushbid-form"
 _YEAR = 365 * 24 * 3600
-_MOST_FIELDS = 2_000
+MOST_FIELDS = 2_000
 _LONGEST_TOKEN = 200
 
 
 class LogInFirst(Exception):
-    """An analyst's page was asked for by somebody who is not logged in."""
+    """An analyst's page was asked for by somebody who is not logged in; perhaps with a page of its own to log in at."""
+
+    def __init__(self, page: Response | None = None) -> None:
+        super().__init__()
+        self.page = page
 
 
 class OpenLinkFirst(Exception):
@@ -68,6 +73,38 @@ class OpenLinkFirst(Exception):
 
 class CsrfError(Exception):
     """A form came without its token, or with another's."""
+
+
+KEPT_FOR = timedelta(hours=1)
+_MOST = 1_000
+_MOST_LETTERS = 64 * 1024 * 1024
+
+
+class Shelf:
+    """What sessions keep aside, the oldest first."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, str], tuple[datetime, int, Mapping[str, Any]]] = OrderedDict()
+
+    def put(self, place: tuple[str, str], values: Mapping[str, Any], now: datetime) -> None:
+        """Keep something."""
+        self._kept[place] = (now, len(repr(values)), values)
+        self._tidy(now)
+
+    def get(self, place: tuple[str, str], now: datetime) -> Mapping[str, Any] | None:
+        """Return what is kept there; None if there was never anything, or it is gone."""
+        self._tidy(now)
+        found = self._kept.get(place)
+        return None if found is None else found[2]
+
+    def _tidy(self, now: datetime) -> None:
+        letters = sum(size for _, size, _ in self._kept.values())
+        while self._kept:
+            since, size, _ = next(iter(self._kept.values()))
+            if now - since < KEPT_FOR and len(self._kept) <= _MOST and letters <= _MOST_LETTERS:
+                return
+            letters -= size
+            self._kept.popitem(last=False)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -79,6 +116,15 @@ class PageRequest:
     texts: Texts
     form_token: str
     session: Session | None = None
+    form: "Form" = field(default_factory=lambda: Form(FormData()), repr=False)
+    """What was sent with a form that is ours."""
+
+    campaign: str = ""
+    """The campaign that the address names; empty if it names none."""
+
+    found: CampaignView | None = None
+    """That campaign, on the pages of analysts and auditors."""
+
     secret: str | None = field(default=None, repr=False)
     browser: str = field(default="", repr=False)
     """Random bits that only this browser holds."""
@@ -104,16 +150,45 @@ class PageRequest:
         assert self.secret is not None
         return self.secret
 
-    def money_of(self, settings: CampaignSettings) -> Callable[[int], str]:
-        """How a campaign's amounts are written, from minor units of its currency."""
-        return lambda minor: self.write.money(minor, settings.currency.code, settings.currency.decimals)
+    @property
+    def view(self) -> CampaignView:
+        """The campaign of an analyst's or auditor's page."""
+        assert self.found is not None
+        return self.found
 
-    async def ask(self, ask: Callable[[Service], T]) -> T:
-        """Ask the service, without making others wait."""
-        return await self.app.run(ask, self.app.service)
+    @property
+    def service(self) -> Service:
+        """What is asked."""
+        return self.app.service
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """What stands in the address behind a question mark."""
+        return self.request.query_params
+
+    @property
+    def asks(self) -> tuple[Any, ...]:
+        """What a use case needs to know first: who asks, and about which campaign if the page is about one."""
+        if self.secret is not None:
+            return (self.secret,)
+        return (self.who, self.campaign) if self.campaign else (self.who,)
+
+    async def ask(self, use_case: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """Ask the service for this visitor, without making others wait."""
+        return await self.app.run(use_case, *self.asks, *args, **kwargs)
+
+    async def compute(self, use_case: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """Ask for something that takes seconds."""
+        return await self.app.compute(self.who, use_case, *self.asks, *args, **kwargs)
+
+    def money(self, settings: CampaignSettings | None = None) -> Callable[[int], str]:
+        """How a campaign's amounts are written, from minor units of its currency."""
+        currency = (settings or self.view.whole).currency
+        return lambda minor: self.write.money(minor, currency.code, currency.decimals)
 
     def page(self, template: str, *, status: int = 200, here: str | None = None, **values: Any) -> Response:
         """A page. ``here`` is where it can be read again, if not at the address that was asked for."""
+        values = {"view": self.found, **values}
         shown = (
             environment("hushbid.server.pages", self.texts.language)
             .get_template(template)
@@ -130,9 +205,11 @@ class PageRequest:
         )
         return self.finished(Response(shown, status_code=status, media_type="text/html"))
 
-    def go(self, path: str) -> Response:
-        """Send the browser to another page, so that reloading it repeats nothing."""
-        return self.finished(Response(status_code=303, headers={"Location": path}))
+    def go(self, path: str = "") -> Response:
+        """Send the browser to another page, so that reloading it repeats nothing; one that does not begin with a slash
+        is below the campaign's."""
+        here = "" if path.startswith("/") else f"/campaigns/{self.campaign}{'/' * path[:1].isalpha()}"
+        return self.finished(Response(status_code=303, headers={"Location": here + path}))
 
     def finished(self, response: Response) -> Response:
         """A response with the pages' policy, and the cookies that the visit calls for."""
@@ -161,20 +238,23 @@ class PageRequest:
         for name in (SECRET_COOKIE, BROWSER_COOKIE) if bits else (SECRET_COOKIE,):
             response.delete_cookie(cookie_name(self.app, name), path="/", secure=self.app.https, httponly=True)
 
-    def once(self, form: "Form", *asked: str, encode: Callable[[Any], bytes]) -> IdempotencyKey:
-        """What a form asks for, to be done once however often it arrives; its page gave it a key for that."""
-        key = form.text("once")
-        if not is_key(key):
+    async def once(
+        self, use_case: Any, *args: Any, asked: Sequence[str], encode: Callable[[Any], bytes], **kwargs: Any
+    ) -> bytes:
+        """Ask for what a form asks for, to be done once however often it arrives; its page gave it a key for that."""
+        name = self.form.text("once")
+        if not is_key(name):
             raise FormError("field.once")
-        return IdempotencyKey(who=self.who.id, key=key, asked="\n".join(asked).encode(), encode=encode)
+        key = IdempotencyKey(who=self.who.id, key=name, asked="\n".join(asked).encode(), encode=encode)
+        answer, _ = await self.ask(lambda *given: use_case.once(key, *given, **kwargs), *args)
+        return bytes(answer)
 
-    async def form(self) -> "Form":
-        """What was sent with a form that is ours; read only now that it is clear who sends it."""
-        async with self.request.form(max_files=1, max_fields=_MOST_FIELDS) as content:
-            found = Form(content)
-            found.file = b"".join([await part.read() for part in content.values() if isinstance(part, UploadFile)])
-        self.require_unforged(found.text(CSRF_FIELD))
-        return found
+    async def read_form(self) -> None:
+        """Read what was sent with a form that is ours; only now that it is clear who sends it."""
+        async with self.request.form(max_files=1, max_fields=MOST_FIELDS) as content:
+            self.form = Form(content)
+            self.form.file = b"".join([await one.read() for one in content.values() if isinstance(one, UploadFile)])
+        self.require_unforged(self.form.text(CSRF_FIELD))
 
     def require_unforged(self, given: str) -> None:
         """Refuse what another site may have made somebody's browser send."""
@@ -182,6 +262,22 @@ class PageRequest:
             raise CsrfError
         if not hmac.compare_digest(given.encode("utf-8", "replace"), self.form_token.encode()):
             raise CsrfError
+
+    def keep(self, **values: Any) -> str:
+        """Keep something for a page that this session is sent to; its name, which stands in that page's address."""
+        name = token_hex(10)
+        self._shelf.put((self.form_token, name), values, self.service.clock())
+        return name
+
+    def kept(self, name: str) -> Mapping[str, Any] | None:
+        """What this session keeps under a name; None if it was never there, or is gone."""
+        return self._shelf.get((self.form_token, name), self.service.clock())
+
+    @property
+    def _shelf(self) -> Shelf:
+        found = self.request.app.state.__dict__.setdefault("aside", Shelf())
+        assert isinstance(found, Shelf)
+        return found
 
     def _cookie(self, response: Response, name: str, value: str, *, max_age: int | None = None) -> None:
         response.set_cookie(
@@ -252,8 +348,7 @@ async def staff(request: Request) -> PageRequest:
 async def analyst(request: Request) -> PageRequest:
     """An analyst."""
     visit = await staff(request)
-    if visit.who.role != "analyst":
-        raise NotAllowed("Only an analyst may do this.")
+    require_role(visit.who, "analyst")
     return visit
 
 
@@ -270,6 +365,47 @@ async def participant(request: Request) -> PageRequest:
         form_token=_made_of(app, "participant", secret),
         secret=secret,
     )
+
+
+Act = TypeVar("Act", bound=Callable[..., Awaitable[Response]])
+Visitor = Callable[[Request], Awaitable[PageRequest]]
+PAGES: list[APIRoute] = []
+"""Every page that a module of this package has registered."""
+
+
+def page(address: str, by: Visitor, *, reads_form: bool = True) -> Callable[[Act], Act]:
+    """Register a page: ``GET /campaigns/{campaign}/people``; other names in its path are arguments of its function."""
+    method, _, path = address.partition(" ")
+
+    def register(act: Act) -> Act:
+        async def handle(request: Request) -> Response:
+            visit = await by(request)
+            if method == "POST" and reads_form:
+                await visit.read_form()
+            given = {name: require_id(value) for name, value in request.path_params.items()}
+            visit.campaign = given.pop("campaign", "")
+            return await act(visit, **given)
+
+        PAGES.append(APIRoute(path, handle, methods=[method], name=act.__name__, include_in_schema=False))
+        return act
+
+    return register
+
+
+def campaign_page(address: str, by: Visitor) -> Callable[[Act], Act]:
+    """Register a page below a campaign's address, ``GET people``, which has the campaign in view."""
+    method, _, path = address.partition(" ")
+
+    def register(act: Act) -> Act:
+        async def seen(visit: PageRequest, **given: str) -> Response:
+            visit.found = await visit.ask(visit.service.campaign)
+            return await act(visit, **given)
+
+        seen.__name__ = act.__name__
+        page(f"{method} /campaigns/{{campaign}}{path and '/'}{path}", by)(seen)
+        return act
+
+    return register
 
 
 def is_link(token: str) -> bool:
@@ -323,50 +459,3 @@ def _made_of(app: AppState, purpose: str, secret: str) -> str:
 def _form_key(service: Service) -> bytes:
     """The key of forms' tokens; it outlives a restart, so that a page that was open can still be sent."""
     return hmac.new(service.home.identity_key(), b"hushbid forms", hashlib.sha256).digest()
-
-
-KEPT_FOR = timedelta(hours=1)
-_MOST = 1_000
-_MOST_LETTERS = 64 * 1024 * 1024
-
-
-@dataclass(slots=True)
-class _Shelf:
-    """All that is kept, the oldest first."""
-
-    kept: OrderedDict[tuple[str, str], tuple[datetime, int, Mapping[str, Any]]] = field(default_factory=OrderedDict)
-    letters: int = 0
-
-    def drop_oldest(self) -> None:
-        self.letters -= self.kept.popitem(last=False)[1][1]
-
-    def tidy(self, now: datetime) -> None:
-        while self.kept:
-            since = next(iter(self.kept.values()))[0]
-            if now - since < KEPT_FOR and len(self.kept) <= _MOST and self.letters <= _MOST_LETTERS:
-                return
-            self.drop_oldest()
-
-
-def keep_aside(visit: PageRequest, **values: Any) -> str:
-    """Keep something for a page that this session is sent to; its name, which stands in that page's address."""
-    shelf, name, now = _shelf(visit), token_hex(10), visit.app.service.clock()
-    letters = len(repr(values))
-    shelf.kept[visit.form_token, name] = (now, letters, values)
-    shelf.letters += letters
-    shelf.tidy(now)
-    return name
-
-
-def kept_aside(visit: PageRequest, name: str) -> Mapping[str, Any] | None:
-    """What this session keeps under a name; None if it was never there, or is gone."""
-    shelf = _shelf(visit)
-    shelf.tidy(visit.app.service.clock())
-    found = shelf.kept.get((visit.form_token, name))
-    return None if found is None else found[2]
-
-
-def _shelf(visit: PageRequest) -> _Shelf:
-    found = visit.request.app.state.__dict__.setdefault("aside", _Shelf())
-    assert isinstance(found, _Shelf)
-    return found

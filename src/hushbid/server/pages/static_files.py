@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-router = APIRouter(include_in_schema=False)
 _STYLES = (
     ("hushbid.report", "theme.css"),
     ("hushbid.report", "results.css"),
@@ -47,7 +47,6 @@ def address(name: str) -> str:
     return f"/static/{name}?v={static_files()[name].hash}"
 
 
-@router.get("/static/{name}")
 async def static_file(request: Request, name: str) -> Response:
     """One of the files, if there is such a one; no path is ever looked up."""
     found = static_files().get(name)
@@ -58,6 +57,9 @@ async def static_file(request: Request, name: str) -> Response:
     if request.headers.get("if-none-match") == headers["ETag"]:
         return Response(status_code=304, headers=headers)
     return Response(found.content, headers={**headers, "Content-Type": found.kind})
+
+
+ROUTE = APIRoute("/static/{name}", static_file, methods=["GET"], include_in_schema=False)
 
 
 def _file(name: str, content: bytes) -> StaticFile:

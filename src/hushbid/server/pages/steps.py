@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from starlette.exceptions import HTTPException
 
 from hushbid.errors import Conflict, HushbidError, InputError, NotFound, ServerFailed
@@ -23,13 +23,11 @@ from hushbid.server.pages.draft_form import said
 from hushbid.server.pages.estimates import shown_estimates
 from hushbid.server.pages.forecast_words import half_width_words, planned_words
 from hushbid.server.pages.form_prices import prices_typed
-from hushbid.server.pages.request import Form, PageRequest, analyst, keep_aside, kept_aside, staff
-from hushbid.server.pages.staff import CampaignTurn, campaign_page
+from hushbid.server.pages.request import Form, PageRequest, analyst, campaign_page, staff
 from hushbid.server.pages.wording import FormError
 from hushbid.server.service import Service
 from hushbid.server.service.ending import LONGEST_REASON
 
-router = APIRouter(include_in_schema=False)
 Do = Callable[[Service, Principal, str, Form], Any]
 _C = CampaignState
 
@@ -72,38 +70,33 @@ _OFFERED = {  # on the campaign's page; some have forms of their own
 }
 
 
-@campaign_page(router, "GET ", staff)
-async def campaign(turn: CampaignTurn) -> Response:
+@campaign_page("GET ", staff)
+async def campaign(visit: PageRequest) -> Response:
     """One campaign, as it is now; and that a step came too late, if one did."""
-    visit, jobs = turn.visit, await turn.ask(turn.service.jobs)
-    told = visit.texts.coded("refused_step.moved") if visit.request.query_params.get("told") == "moved" else None
-    shown = {"problem": told, **_monitored(visit, turn.view, jobs)}
-    return turn.page("staff/campaign.html", tab="overview", **shown)
+    jobs = await visit.ask(visit.service.jobs)
+    told = visit.texts.coded("refused_step.moved") if visit.query.get("told") == "moved" else None
+    return visit.page("staff/campaign.html", tab="overview", problem=told, **_monitored(visit, jobs))
 
 
-@campaign_page(router, "GET /pulse", staff)
-async def pulse(turn: CampaignTurn) -> Response:
+@campaign_page("GET pulse", staff)
+async def pulse(visit: PageRequest) -> Response:
     """What changes while one watches, for the page's script."""
-    visit, view, jobs = turn.visit, turn.view, await turn.ask(turn.service.jobs)
-    job, money = jobs[0] if jobs else None, visit.money_of(view.whole)
+    view, jobs, money = visit.view, await visit.ask(visit.service.jobs), visit.money()
+    job = jobs[0] if jobs else None
+    counts = {f"count-{state}": str(view.people.get(state, 0)) for state in pictures.STATE_COLOURS}
+    texts = {"people": str(sum(view.people.values())), "due": money(view.due), "paid": money(view.paid)}
     return answer(
         {
             "state": view.state.value,
             "job": None if job is None else job.state,
             "people": view.people,
-            "texts": {
-                "people": str(sum(view.people.values())),
-                "due": money(view.due),
-                "paid": money(view.paid),
-                "job": _progress(visit, job),
-                **{f"count-{state}": str(view.people.get(state, 0)) for state in pictures.STATE_COLOURS},
-            },
+            "texts": {**texts, "job": _progress(visit, job), **counts},
         }
     )
 
 
-def _monitored(visit: PageRequest, view: CampaignView, jobs: tuple[JobView, ...]) -> dict[str, Any]:
-    settings, job = view.whole, jobs[0] if jobs else None
+def _monitored(visit: PageRequest, jobs: tuple[JobView, ...]) -> dict[str, Any]:
+    view, settings, job = visit.view, visit.view.whole, jobs[0] if jobs else None
     place = _PATH.index(view.state) if view.state in _PATH else _PLACES[view.state]
     steps = _OFFERED.get(view.state, ())
     opening = view.state is _C.DRAFT and job is not None and job.state == "running"
@@ -114,7 +107,7 @@ def _monitored(visit: PageRequest, view: CampaignView, jobs: tuple[JobView, ...]
     return {
         "s": settings,
         "job": job,
-        "refusal": _refusal(visit, view, job),
+        "refusal": _refusal(visit, job),
         "progress": _progress(visit, job),
         "path": [state.value for state in _PATH],
         "place": place,
@@ -125,7 +118,7 @@ def _monitored(visit: PageRequest, view: CampaignView, jobs: tuple[JobView, ...]
         "people_bar": pictures.people_bar(view.people),
         "states": pictures.STATE_COLOURS,
         "total": sum(view.people.values()),
-        "money": visit.money_of(settings),
+        "money": visit.money(),
         "estimates": shown_estimates(
             visit.texts, visit.write, view.release, settings.market.bounds, settings.unit or ""
         ),
@@ -142,11 +135,11 @@ def _foremost(view: CampaignView) -> str:
     return next(iter(_OFFERED.get(view.state, ("close-bidding",))))
 
 
-def _refusal(visit: PageRequest, view: CampaignView, job: JobView | None) -> str | None:
+def _refusal(visit: PageRequest, job: JobView | None) -> str | None:
     """Why a draft was not opened, in the page's language; None if that is not due to a setting."""
     if job is None or (job.kind, job.state) != ("opening", "failed") or job.field is None:
         return None
-    return _why_not(visit, view, job.field)
+    return _why_not(visit, job.field)
 
 
 def _progress(visit: PageRequest, job: JobView | None) -> str:
@@ -159,14 +152,13 @@ def _progress(visit: PageRequest, job: JobView | None) -> str:
 # -- a step: asked about, then done ------------------------------------------------------------------------------------
 
 
-@campaign_page(router, "GET /copy", analyst)
-async def ask_to_copy(turn: CampaignTurn) -> Response:
+@campaign_page("GET copy", analyst)
+async def ask_to_copy(visit: PageRequest) -> Response:
     """Ask what the copy of a campaign shall be called; and say why it was not made, if it was not."""
-    texts, refused = turn.visit.texts, turn.visit.request.query_params.get("told", "")
+    texts, refused, most = visit.texts, visit.query.get("told", ""), LONGEST["title"]
     told = {"again": "field.once", "minimum_people": "refused_step.minimum_people"}.get(refused)
-    most = LONGEST["title"]
     wrong = texts("Please give a title of 1 to {most} characters.", most=most) if refused == "title" else None
-    return turn.page(
+    return visit.page(
         "staff/copy.html",
         title_problem=wrong,
         longest=most,
@@ -176,13 +168,13 @@ async def ask_to_copy(turn: CampaignTurn) -> Response:
     )
 
 
-@campaign_page(router, "POST /copy", analyst)
-async def copy(turn: CampaignTurn) -> Response:
+@campaign_page("POST copy", analyst)
+async def copy(visit: PageRequest) -> Response:
     """Copy a campaign's settings into a new draft."""
-    visit, title, told = turn.visit, turn.form.text("title"), "title"
+    title, told = visit.form.text("title"), "title"
     try:
-        asked = visit.once(turn.form, "page copy", turn.id, title, encode=lambda view: str(view.id).encode())
-        made, _ = await visit.app.run(turn.service.copy.once, asked, visit.who, turn.id, title)
+        asked = ("page copy", visit.campaign, title)
+        made = await visit.once(visit.service.copy, title, asked=asked, encode=lambda view: str(view.id).encode())
         return visit.go(f"/campaigns/{made.decode()}")
     except FormError:
         told = "again"
@@ -190,54 +182,55 @@ async def copy(turn: CampaignTurn) -> Response:
         told = "minimum_people" if refused.field == "minimum_people" else "again"
     except InputError:
         pass
-    return turn.go(f"/copy?told={told}")
+    return visit.go(f"copy?told={told}")
 
 
-@campaign_page(router, "GET /steps/{step}", analyst)
-async def ask(turn: CampaignTurn, step: str) -> Response:
+@campaign_page("GET steps/{step}", analyst)
+async def ask(visit: PageRequest, step: str) -> Response:
     """Say what a step means, and ask."""
-    return await _asking(turn, step, {})
+    return await _asking(visit, step, {})
 
 
-@campaign_page(router, "GET /steps/{step}/{kept}", analyst)
-async def ask_again(turn: CampaignTurn, step: str, kept: str) -> Response:
+@campaign_page("GET steps/{step}/{kept}", analyst)
+async def ask_again(visit: PageRequest, step: str, kept: str) -> Response:
     """Ask again, and say why a step was refused."""
-    return await _asking(turn, step, kept_aside(turn.visit, kept) or {})
+    return await _asking(visit, step, visit.kept(kept) or {})
 
 
-@campaign_page(router, "POST /steps/{step}", analyst)
-async def do(turn: CampaignTurn, step: str) -> Response:
+@campaign_page("POST steps/{step}", analyst)
+async def do(visit: PageRequest, step: str) -> Response:
     """Do it."""
-    if step not in STEPS:
-        raise HTTPException(404)
-    service, who = turn.service, turn.visit.who
     try:
-        await turn.visit.app.run(lambda: STEPS[step].do(service, who, turn.id, turn.form))
+        await visit.ask(partial(_known(step).do, visit.service), visit.form)
     except (ServerFailed, NotFound):
         raise
     except HushbidError as refused:
-        reason = turn.form.text("reason")[:10_000]
-        return turn.go(f"/steps/{step}/{keep_aside(turn.visit, refused=refused.field or '', reason=reason)}")
-    return turn.visit.go("/campaigns") if step == "discard" else turn.go()
+        kept = visit.keep(refused=refused.field or "", reason=visit.form.text("reason")[:10_000])
+        return visit.go(f"steps/{step}/{kept}")
+    return visit.go("/campaigns" if step == "discard" else "")
 
 
-async def _asking(turn: CampaignTurn, step: str, before: Mapping[str, Any]) -> Response:
+def _known(step: str) -> Step:
     if step not in STEPS:
         raise HTTPException(404)
-    visit, view, refused = turn.visit, turn.view, before.get("refused")
-    if view.state not in STEPS[step].states:
-        return turn.go("" if refused is None else "?told=moved")
+    return STEPS[step]
+
+
+async def _asking(visit: PageRequest, step: str, before: Mapping[str, Any]) -> Response:
+    view, refused = visit.view, before.get("refused")
+    if view.state not in _known(step).states:
+        return visit.go("" if refused is None else "?told=moved")
     preview = None
     if step == "open":
         try:
             if view.people:
-                preview = await visit.app.compute(visit.who, turn.service.preview_campaign, visit.who, view.id)
+                preview = await visit.compute(visit.service.preview_campaign)
         except HushbidError as unforeseen:
             refused = (unforeseen.field or "") if refused is None else refused
-    told = _why_not(visit, view, refused) if refused is not None else None
+    told = _why_not(visit, refused) if refused is not None else None
     settings = view.settings if step in ("discard", "cancel") else view.whole
     at_field = refused == "reason"
-    return turn.page(
+    return visit.page(
         "staff/step.html",
         s=settings,
         step=step,
@@ -246,15 +239,15 @@ async def _asking(turn: CampaignTurn, step: str, before: Mapping[str, Any]) -> R
         reason=before.get("reason", ""),
         reason_problem=told if at_field else None,
         tab="overview",
-        money=None if settings is None else visit.money_of(settings),
+        money=None if settings is None else visit.money(settings),
         planned=None if settings is None else partial(planned_words, visit.texts, visit.write, settings),
         half_width=None if settings is None else partial(half_width_words, visit.texts, visit.write, settings),
     )
 
 
-def _why_not(visit: PageRequest, view: CampaignView, field: str) -> str:
+def _why_not(visit: PageRequest, field: str) -> str:
     """Why a step was refused, in the page's language: by what is wrong, since the service says it in English."""
-    name = field.partition("[")[0]
+    name, view = field.partition("[")[0], visit.view
     if not name:
         under_way = {_C.DRAFT: "refused_step.opening", _C.ALLOCATING: "refused_step.running"}
         return visit.texts.coded(under_way.get(view.state, "refused_step.moved"))

@@ -6,21 +6,33 @@ markup: a time.
 
 import math
 import re
+import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
+from importlib.resources import files
 
 from markupsafe import Markup, escape
 
 from hushbid import languages as catalogues
 from hushbid.common.numbers import at_most
-from hushbid.languages import ENGLISH, Forms, Language
+from hushbid.languages import ENGLISH, Forms, Language, Within, Wording
 from hushbid.report.rendering import shown
-from hushbid.server.pages.codes import CODES
 
 _LONGEST_HEADER = 500
+
+
+def _worded(told: str | dict[str, str]) -> Wording:
+    if isinstance(told, str):
+        return told
+    return Within(told["context"], told["text"]) if "context" in told else Forms(told["one"], told["many"])
+
+
+_TABLE = tomllib.loads(files("hushbid.server.pages").joinpath("codes.toml").read_text(encoding="utf-8"))
+CODES: dict[str, Wording] = {code: _worded(told) for code, told in _TABLE.items()}
+"""What is said for each code, with its context where one English text has several translations."""
 
 
 class Texts(Language):
@@ -93,7 +105,7 @@ class FormError(ValueError):
     def __init__(self, code: str) -> None:
         super().__init__(f"What was typed cannot be read: {code}.")
         self.code = code
-        """Why; pages word it (`hushbid.server.pages.codes`)."""
+        """Why; pages word it (``codes.toml``)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from hushbid.common.documents import parsed
 from hushbid.record import Record
 from hushbid.server.model.views import Principal
 from hushbid.server.service.use_case import ServiceContext, steps
-from hushbid.server.service.views_of import read_record, whole_log
+from hushbid.server.service.views_of import read_log, read_record
 from hushbid.server.store import campaigns
 from hushbid.verification.findings import Check
 from hushbid.verification.receipts import verify_log, verify_logged_record
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 _SAMPLES, _TESTED, _AMONG = 12_000, 6, 8
 
 
-@steps()
+@steps(by="staff")
 def checks(context: ServiceContext, who: Principal, campaign_id: str) -> Mapping[str, tuple[Check, ...]]:
     """Everything that can be checked without the data: of the record, and of the log."""
     with context.read() as connection:
         record = _record(connection, who, campaign_id)
-        log = whole_log(connection, who, campaign_id)
+        log = read_log(connection, who, campaign_id)
         root = campaigns.get(connection, campaign_id).root
     of_log = verify_log(log, root=root, record=record).checks
     known = {check.name for check in of_log}
@@ -36,7 +36,7 @@ def checks(context: ServiceContext, who: Principal, campaign_id: str) -> Mapping
     return {"record": of_record, "log": tuple(of_log)}
 
 
-@steps()
+@steps(by="staff")
 def attacks(context: ServiceContext, who: Principal, campaign_id: str) -> "tuple[AuditLine, ...]":
     """Look for misreports that pay, outputs that betray too much, and errors larger than stated. Takes some seconds.
 

@@ -22,7 +22,7 @@ from hushbid.server.model.views import CampaignView, JobView, MenuView, Preview,
 from hushbid.server.service import bodies, ending
 from hushbid.server.service.bodies import Whole, described
 from hushbid.server.service.decision import begin_step, new_job, refuse_running
-from hushbid.server.service.forecast import menus, preview, sketched
+from hushbid.server.service.forecast import menus, preview
 from hushbid.server.service.use_case import Route, ServiceContext, begins, changes, steps
 from hushbid.server.service.views_of import campaign_view, menus_text, spending_text
 from hushbid.server.service.what_if import WhatIf, people_like, what_if
@@ -37,11 +37,10 @@ _NOTHING_TYPED = dict.fromkeys(("typed", "typed_at", "saved_at"))
 @changes("draft", Route("POST /campaigns", "Draft a campaign", by="analyst", status=201))
 def draft(tx: Transaction, who: Principal, settings: CampaignSettings) -> CampaignView:
     """Create a draft, which only analysts and auditors see."""
-    rules.require_analyst(who)
     return _store(tx, who, new_id("c"), {}, stated=settings)
 
 
-@changes("keep")
+@changes("keep", by="analyst")
 def keep(
     tx: Transaction,
     who: Principal,
@@ -59,7 +58,6 @@ def keep(
     By pressing a button; or else by the script of a page that was ``seen`` at that time: what it sent before a button
     was pressed, and arrives after it, is not kept, as it would undo the button.
     """
-    rules.require_analyst(who)
     found = campaigns.find(tx.connection, campaign_id)
     content = plain_text({"fields": dict(typed), "language": language})
     columns: dict[str, Any] = {"stated": settings, "typed": content, "typed_at": tx.at}
@@ -91,7 +89,6 @@ def copy(
 
     People, results and deadlines are not copied: deadlines have passed, or will have before anybody is asked.
     """
-    rules.require_analyst(who)
     settings = campaigns.get(tx.connection, campaign_id).settings
     least = tx.installation.least_people
     stated = settings.server.minimum_people
@@ -120,7 +117,6 @@ def _store(
 @changes("change", Route("PUT /campaigns/{campaign}", "Change a draft", by="analyst"))
 def change(tx: Transaction, who: Principal, campaign_id: str, settings: CampaignSettings) -> CampaignView:
     """Replace a draft's settings, all of them."""
-    rules.require_analyst(who)
     settings.require_people(tx.installation.least_people)
     campaign = campaigns.get(tx.connection, campaign_id)
     rules.require_state(campaign, CampaignState.DRAFT, to="change the settings")
@@ -131,7 +127,6 @@ def change(tx: Transaction, who: Principal, campaign_id: str, settings: Campaign
 @changes("discard", Route("DELETE /campaigns/{campaign}", "Discard a draft", by="analyst", status=204))
 def discard(tx: Transaction, who: Principal, campaign_id: str) -> None:
     """Delete a draft with everything that belongs to it, the people who were invited included."""
-    rules.require_analyst(who)
     campaign = campaigns.get(tx.connection, campaign_id)
     rules.require_state(campaign, CampaignState.DRAFT, to="discard it")
     jobs.remove_all(tx.connection, campaign_id)
@@ -176,12 +171,6 @@ def answers_ahead(context: ServiceContext, settings: CampaignSettings, people: i
     return found, what_if(settings, people, found, context.effort.seconds)
 
 
-@steps()
-def sketch_menu(context: ServiceContext, settings: CampaignSettings, people: int) -> MenuView | None:
-    """Roughly what people can expect of a campaign that is not stored; None for groups, and for crowds."""
-    return sketched(settings, people)
-
-
 @steps(Route("POST /campaigns/{campaign}/preview", "Look ahead", by="analyst", computes=True))
 def look_ahead_at(
     context: ServiceContext,
@@ -196,7 +185,6 @@ def look_ahead_at(
 
     The forecast is for so many people, or for those who are invited.
     """
-    rules.require_staff(who)
     with context.read() as connection:
         settings = campaigns.get(connection, campaign_id).settings
         groups = participants.groups(connection, campaign_id)
@@ -210,7 +198,6 @@ def start_opening(tx: Transaction, who: Principal, campaign_id: str) -> JobView:
 
     The job fails, and the draft stays one, if some bids could make it cost more than its spending limit.
     """
-    rules.require_analyst(who)
     campaign = campaigns.get(tx.connection, campaign_id)
     _require_ready(campaign, participants.groups(tx.connection, campaign_id), tx.installation, tx.now)
     _require_strata(campaign.settings, participants.strata(tx.connection, campaign_id))

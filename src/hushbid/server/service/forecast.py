@@ -44,7 +44,6 @@ _DEAREST = 1e12
 """No page takes a higher bid."""
 
 _AT_ONCE = 5
-_SKETCHED_REPETITIONS, _SKETCHED_POINTS, _SKETCHED_PEOPLE = 8, 17, 2_000
 _HIGH = 0.95
 _MARGINS = 5
 """For so many simulated campaigns intervals are computed: they differ little between campaigns."""
@@ -174,17 +173,6 @@ def _menus(asked: "_Asked") -> dict[str, MenuView]:
             asked.progress(place, len(rows))
         found[name] = _menu(population, settings.prior_of(groups[row]), row, share, rng)
     return found
-
-
-def sketched(settings: CampaignSettings, people: int) -> MenuView | None:
-    """Roughly what people of a single group can expect, for a picture; none for groups, strata or crowds."""
-    if settings.groups or settings.strata is not None or people > _SKETCHED_PEOPLE:
-        return None
-    rng = np.random.default_rng(people)
-    population = settings.market_for([None] * people).for_people(people)
-    menu = expected_menu(population, rng=rng, repetitions=_SKETCHED_REPETITIONS, points=_SKETCHED_POINTS)
-    found = (menu.privacy_loss, menu.payment, menu.chance)
-    return _shown(menu.bids, menu.bids.size, found, _SKETCHED_REPETITIONS)
 
 
 def _shown(bids: FloatArray, usual: int, found: Sequence[FloatArray], repetitions: int) -> MenuView:

@@ -69,7 +69,7 @@ def mark_paid(
 
     Refused if it comes to another sum than ``total``, in minor units. It can be taken back.
     """
-    campaign, people = _payees(tx, who, campaign_id, labels)
+    campaign, people = _payees(tx, campaign_id, labels)
     owed = [(one, rules.due(campaign, one)) for one in people if rules.due(campaign, one) > 0]
     if total is not None and total != sum(amount for _, amount in owed):
         raise Conflict("What is due has changed since you looked: look again, and nothing was marked.")
@@ -91,7 +91,7 @@ def mark_unpaid(
 
     Others are left as they are. The log shows it.
     """
-    campaign, people = _payees(tx, who, campaign_id, labels)
+    campaign, people = _payees(tx, campaign_id, labels)
     marked = [one for one in people if one.paid]
     participants.change_rows(tx.connection, [{"id": one.id, "paid": 0, "paid_at": None} for one in marked])
     if marked:
@@ -99,10 +99,7 @@ def mark_unpaid(
     return tuple(payment_row(campaign, one) for one in marked)
 
 
-def _payees(
-    tx: Transaction, who: Principal, campaign_id: str, labels: Sequence[str] | None
-) -> tuple[Campaign, list[Participant]]:
-    rules.require_analyst(who)
+def _payees(tx: Transaction, campaign_id: str, labels: Sequence[str] | None) -> tuple[Campaign, list[Participant]]:
     campaign = campaigns.get(tx.connection, campaign_id)
     rules.require_state(campaign, *_PAYABLE, to="pay anybody yet")
     if labels is None:
@@ -110,10 +107,9 @@ def _payees(
     return campaign, [participants.by_label(tx.connection, campaign_id, label) for label in dict.fromkeys(labels)]
 
 
-@reads()
+@reads(by="analyst")
 def payments(connection: Connection, who: Principal, campaign_id: str) -> tuple[PaymentRow, ...]:
     """Everybody who is or was owed anything, in the order of invitation."""
-    rules.require_analyst(who)
     return rows_of(connection, campaigns.get(connection, campaign_id))
 
 
@@ -126,7 +122,6 @@ def rows_of(connection: Connection, campaign: Campaign) -> tuple[PaymentRow, ...
 @reads(Route("GET /campaigns/{campaign}/account", "Read the account", by="staff", computes=True))
 def account(connection: Connection, who: Principal, campaign_id: str) -> AccountView:
     """Return what a campaign owes, how that follows from what was decided, and what is marked as paid."""
-    rules.require_staff(who)
     campaign = campaigns.get(connection, campaign_id)
     everybody = participants.everybody(connection, campaign_id)
     told = everybody if campaign.allocated_at is not None else []  # payments are stored some at a time before that
@@ -170,12 +165,11 @@ def ends_at(connection: Connection, campaign: Campaign) -> datetime | None:
     return over + timedelta(days=campaign.settings.server.payout_days)
 
 
-@reads()
+@reads(by="analyst")
 def awaited(
     connection: Connection, who: Principal, campaign_id: str, what: Awaited | None = None
 ) -> tuple[AwaitedRow, ...]:
     """Exactly who is awaited for what, a row for each, in the order of invitation; of one kind only, if it is named."""
-    rules.require_analyst(who)
     campaign = campaigns.get(connection, campaign_id)
     told = set(participants.payouts_of(connection, campaign_id))
     rows = (
@@ -253,10 +247,9 @@ def read_payout(context: ServiceContext, secret: str) -> PayoutView:
         return _payout_view(connection, context.installation, campaign, participant)
 
 
-@steps()
+@steps(by="analyst")
 def payment_file(context: ServiceContext, who: Principal, campaign_id: str) -> PaymentFile:
     """The payments, with where to pay everybody to whom something is due; whoever takes them stands in the log."""
-    rules.require_analyst(who)
     sealed, rows, campaign = context.write("payouts.take", lambda tx: _taken(tx, who, campaign_id))
     vault = context.installation.payouts
     opened = {one: vault.open(campaign_id, one, content) for one, content in sealed.items()}

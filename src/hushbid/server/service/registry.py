@@ -58,7 +58,6 @@ class UseCases(Accounts):
     discard = drafts.discard
     preview = drafts.look_ahead
     preview_campaign = drafts.look_ahead_at
-    sketch_menu = drafts.sketch_menu
     answers_ahead = drafts.answers_ahead
     keep_draft = drafts.keep
     typed_draft = views_of.read_typed
@@ -84,8 +83,7 @@ class UseCases(Accounts):
     participants = views_of.list_participants
     jobs = views_of.list_jobs
     page_of_jobs = views_of.page_of_jobs
-    events = views_of.list_events
-    whole_log = views_of.whole_log
+    events = views_of.read_log
     page_of_events = views_of.page_of_events
     record = views_of.read_record
     payments = paying.payments

@@ -16,6 +16,7 @@ they are sealed with a key made from the idempotency key itself, of which the da
 """
 
 import hashlib
+import inspect
 import re
 import secrets
 import time
@@ -24,20 +25,19 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, Self, TypeVar, overload
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, Self, TypeVar, cast, overload
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from sqlalchemy import Connection
 
 from hushbid.errors import Conflict, HushbidError, InputError
 from hushbid.server.installation import Installation
-from hushbid.server.model.views import JobView
+from hushbid.server.model import rules
+from hushbid.server.model.access import Role
+from hushbid.server.model.views import JobView, Principal
 from hushbid.server.service.bodies import Form, body_of
 from hushbid.server.store import jobs
 from hushbid.server.store.database import Clock, Transaction
-
-Role = Literal["anybody", "staff", "analyst", "link", "secret"]
-"""Who may ask: everybody; analysts and auditors; analysts; a participant with an unused link, or with a secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,15 +219,23 @@ work in the background by such a change; or is a change that many people submit 
 class UseCase(Generic[P, T]):
     """A name on a class: on a running server what can be called, on the class itself what is registered."""
 
-    def __init__(self, kind: Kind, function: Callable[..., T], route: Route | None, name: str = "") -> None:
+    def __init__(
+        self, kind: Kind, function: Callable[..., T], route: Route | None, name: str = "", by: Role | None = None
+    ) -> None:
         self.kind, self.function, self.route = kind, function, route
         self.name = name
         """By which crash tests know a change."""
 
+        self.by = by if route is None else route.by
+        """Who may ask; None where that is not an analyst or an auditor, or does not matter."""
+
+        self.takes_staff = list(inspect.signature(function).parameters)[1:2] == ["who"]
         self.__doc__ = function.__doc__
 
     def __call__(self, given: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call the function with a connection, a transaction or a context, as a part of another use case."""
+        """Call the function with a connection, a transaction or a context, for somebody who may ask."""
+        if self.takes_staff and self.by is not None:
+            rules.require_role(cast("Principal", args[0]), self.by)
         return self.function(given, *args, **kwargs)
 
     @property
@@ -252,24 +260,24 @@ class UseCase(Generic[P, T]):
 
 
 def reads(
-    route: Route | None = None,
+    route: Route | None = None, *, by: Role | None = None
 ) -> Callable[[Callable[Concatenate[Connection, P], T]], UseCase[P, T]]:
-    """Register what reads."""
-    return lambda function: UseCase("read", function, route)
+    """Register what reads; ``by`` says who may ask where there is no route."""
+    return lambda function: UseCase("read", function, route, by=by)
 
 
 def steps(
-    route: Route | None = None,
+    route: Route | None = None, *, by: Role | None = None
 ) -> Callable[[Callable[Concatenate[ServiceContext, P], T]], UseCase[P, T]]:
     """Register what takes several transactions, or computes."""
-    return lambda function: UseCase("steps", function, route)
+    return lambda function: UseCase("steps", function, route, by=by)
 
 
 def changes(
-    name: str, route: Route | None = None
+    name: str, route: Route | None = None, *, by: Role | None = None
 ) -> Callable[[Callable[Concatenate[Transaction, P], T]], UseCase[P, T]]:
     """Register what changes something."""
-    return lambda function: UseCase("change", function, route, name)
+    return lambda function: UseCase("change", function, route, name, by)
 
 
 def begins(
@@ -298,15 +306,15 @@ class Call(Generic[P, T]):
     """Has a ``context``, and where use cases need them a ``writer`` and ``start`` for jobs."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
-        function, context = self.use_case.function, self.server.context
-        if self.use_case.kind == "read":
+        use_case, context = self.use_case, self.server.context
+        if use_case.kind == "read":
             with context.read() as connection:
-                return function(connection, *args, **kwargs)
-        if self.use_case.kind == "steps":
-            return function(context, *args, **kwargs)
-        if self.use_case.kind == "submission":
+                return use_case(connection, *args, **kwargs)
+        if use_case.kind == "steps":
+            return use_case(context, *args, **kwargs)
+        if use_case.kind == "submission":
             return self.soon(*args, **kwargs).result()
-        result: T = context.write(self.use_case.name, lambda tx: function(tx, *args, **kwargs))
+        result: T = context.write(use_case.name, lambda tx: use_case(tx, *args, **kwargs))
         return self._begun(result)
 
     def soon(self, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
@@ -330,7 +338,7 @@ class Call(Generic[P, T]):
         before = self._answered(key)
         if before is not None:
             return before, True
-        operation = key.around(lambda tx: self.use_case.function(tx, *args, **kwargs))
+        operation = key.around(lambda tx: self.use_case(tx, *args, **kwargs))
         try:
             result, answer = self.server.context.write(self.use_case.name, operation)
         except AlreadyDone as done:
