@@ -69,7 +69,7 @@ def over(common: Service) -> Play:
 
 
 def test_an_agreement_is_in_the_log_on_the_receipt_and_in_her_export(common: Service, over: Play) -> None:
-    log = common.whole_log(over.who, over.id)
+    log = common.events(over.who, over.id)
     for row, language in ((0, "de"), (1, "en"), (2, "en")):
         secret, her = over.token(row), over.links[row].id
         receipt = common.receipt(secret)
@@ -89,7 +89,7 @@ def test_an_agreement_is_in_the_log_on_the_receipt_and_in_her_export(common: Ser
 
 
 def test_a_receipt_with_another_agreement_does_not_fit_the_log(common: Service, over: Play) -> None:
-    log = common.whole_log(over.who, over.id)
+    log = common.events(over.who, over.id)
     receipt = common.receipt(over.token(0))
     agreed = receipt.body.agreement
     assert agreed is not None

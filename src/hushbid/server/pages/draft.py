@@ -23,9 +23,12 @@ from starlette.exceptions import HTTPException
 
 from hushbid.errors import Conflict, HushbidError
 from hushbid.server.http.schemas import answer
+from hushbid.server.model.checks import LONGEST
 from hushbid.server.model.settings import NOT_HERE, refused_here
 from hushbid.server.pages import pictures
 from hushbid.server.pages.draft_form import (
+    AMOUNTS,
+    ASKED,
     EMPTY,
     OWN,
     PLACES,
@@ -33,24 +36,26 @@ from hushbid.server.pages.draft_form import (
     RELATIONS,
     Filled,
     as_typed,
+    choices_for,
     decimals_of,
     filled,
     first_form,
     in_language,
+    kind_of,
+    label_of,
     said,
     typed_fields,
     unavailable,
 )
 from hushbid.server.pages.forecast_words import Forecast, forecast_words
 from hushbid.server.pages.form_prices import MOST_BYTES, PilotRefused, fitted_pilot
-from hushbid.server.pages.form_rows import KINDS, PARTS, pressed, question_count, stratum_count
+from hushbid.server.pages.form_rows import KINDS, pressed, rows_of
 from hushbid.server.pages.request import MOST_FIELDS, LogInFirst, PageRequest, analyst, page, require_id, stranger
 from hushbid.server.pages.wording import FormError, languages
 
-_OPEN = {  # the folded parts of the form, and which fields are in each
-    "experts": ("currency", "decimals", "retention_days", "spending_limit"),
-    "told": ("consent_", "observer", "statement"),
-}
+_FOLDED = ("ethics", "example", "more")
+"""Parts of the form that are open where something is wrong in them, or was typed that is not usual."""
+
 _LONGEST_CARRIED = 500_000
 
 
@@ -215,22 +220,32 @@ async def _page(
     given = filled(typed, visit.write, least=_least(visit), now=now) if asked.get("check") == "yes" else Filled()
     forecast = await _forecast(visit, typed) if asked.get("look") == "yes" else None
     problems = {**given.problems, **_pilot_problem(visit), **_file_problem(visit)}
+    rows = {
+        letter: [{"at": f"{letter}-{place}", **one} for place, one in enumerate(rows_of(typed, letter))]
+        for letter in "qs"
+    }
     return visit.page(
         "staff/draft.html",
         here=f"/campaigns/{campaign}/edit",
         campaign=campaign,
         kept=kept,
         typed=typed,
-        questions=[_part(typed, "q", place, PARTS) for place in range(question_count(typed))],
-        strata=[_part(typed, "s", place, ("name", "weight")) for place in range(stratum_count(typed))],
+        questions=rows["q"],
+        strata=rows["s"],
         kinds=KINDS,
+        kind_of=kind_of,
+        choices_for=choices_for,
+        amounts=AMOUNTS,
+        longest=LONGEST,
+        asked=ASKED,
         privacy=PRIVACY,
         relations=RELATIONS,
         own=OWN,
         unavailable=unavailable(typed),
         p=problems,
         places=PLACES,
-        open={part: any(name.startswith(fields) for name in problems) for part, fields in _OPEN.items()},
+        labels={name: label_of(name, typed, visit.texts) for name in problems if name != "form"},
+        open={part: _is_open(part, typed, problems) for part in _FOLDED},
         forecast=forecast,
         chart=_price_chart(visit, typed),
         decimals=decimals_of(typed),
@@ -239,9 +254,9 @@ async def _page(
     )
 
 
-def _part(typed: Mapping[str, str], letter: str, place: int, parts: tuple[str, ...]) -> dict[str, Any]:
-    """One question or stratum as it was typed."""
-    return {"at": f"{letter}-{place}", **{part: typed.get(f"{letter}-{place}-{part}", "") for part in parts}}
+def _is_open(part: str, typed: Mapping[str, str], problems: Mapping[str, str]) -> bool:
+    names = [*ASKED[part], *(name for name in typed if part == "ethics" and name.startswith("consent_text_"))]
+    return any(name in problems or (part != "more" and typed[name]) for name in names)
 
 
 def _pilot_problem(visit: PageRequest) -> dict[str, str]:
@@ -297,6 +312,6 @@ async def _forecast(visit: PageRequest, typed: Mapping[str, str], *, wanted: Any
 
 def _named(typed: Mapping[str, str]) -> dict[str, str]:
     """A form in which every question has a name."""
-    names = {f"q-{place}-name": str(place + 1) for place in range(question_count(typed))}
+    names = {f"q-{place}-name": str(place + 1) for place in range(len(rows_of(typed, "q")))}
     missing = {name: text for name, text in names.items() if not typed.get(name, "").strip()}
     return {**typed, **missing, "title": typed.get("title", "").strip() or "?"}

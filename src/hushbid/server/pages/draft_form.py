@@ -1,20 +1,21 @@
 """Between a campaign and the form in which an analyst types it: money in units, times without a zone.
 
-The form's fields are those of the schema, by their names; what may be typed follows from it (`FIELDS`). What is asked
-otherwise is here and in `form_rows` and `form_prices`: the goal in the words of a buyer (*I can spend* so much, on
-average or never more, *I need this accuracy*, *an error costs me* so much), and privacy and protection in three degrees
-each, with a number for experts. What is typed where it does not count (the number of another goal, one visit or limits
-where noise is added in browsers) is left out, and kept.
+The form's fields are those of the schema, by their names; what may be typed into each, and how it is asked for, follows
+from it (`FIELDS`, `ASKED`). What is asked for otherwise is here and in `form_rows` and `form_prices`: the goal in the
+words of a buyer (*I can spend* so much, on average or never more, *I need this accuracy*, *an error costs me* so much),
+and privacy and protection in three degrees each, with a number for experts. What is typed where it does not count (the
+number of another goal, one visit or limits where noise is added in browsers) is left out, and kept.
 
 A form is read as a whole (`filled`), and every field that is wrong is named, in the words of the page's language. A
 choice that cannot be made together with what is typed is greyed out, with the reason, by the table of combinations. It
 can still be made, as something else may be changed in the same step; then the form says at its field why not.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
+from itertools import chain
 from typing import Any
 
 from hushbid.campaign.reading import SpecError
@@ -30,27 +31,35 @@ from hushbid.server.pages.form_rows import (
     FIELD_PARTS,
     empty_question,
     is_number,
-    is_part,
     is_survey,
-    question_count,
+    part_of,
     read_questions,
     read_strata,
+    rows_of,
     rows_typed,
-    stratum_count,
 )
 from hushbid.server.pages.wording import FormError, Texts, Writing, languages
 
 GOALS = ("spend", "accuracy", "cost")
+OWN = "own"
 PRIVACY = {"strong": 0.5, "medium": 1.0, "light": 2.0}
 """Everyone's largest privacy loss, by degree."""
 
 RELATIONS = {"none": 0.0, "some": 0.1, "much": 0.3}
 """How closely prices and answers may be related, by degree."""
 
-OWN = "own"
+_DEGREES: dict[str, tuple[str, dict[str, float], dict[str, float]]] = {
+    "privacy": ("max_privacy_loss", PRIVACY, {"ge": LEAST_LOSS, "le": MOST_LOSS}),
+    "relation": ("max_correlation", RELATIONS, {"ge": 0.0, "le": 1.0}),
+}
+"""What is chosen by degree: the field of the market, its degrees, and the limits of a number for experts."""
+
 _LONGEST = 25_000
 _SCHEMA = dict(fields_of(CampaignSettings))
 _TEXTS = "server.consent.texts"
+_NEEDED = ("people", "minimum_people", "payout_days", "retention_days")
+_IN_A_LINE = ("observer", "statement", "currency")
+AMOUNTS = ("participation_fee", "spending_limit")
 
 
 def _form_name(name: str) -> str:
@@ -67,23 +76,53 @@ FIELDS = {
 }
 """Fields that are typed as the schema has them, and their full names there."""
 
+ASKED: dict[str, tuple[str, ...]] = {
+    "told": ("description",),
+    "ethics": ("consent_controller", "consent_contact", "consent_purpose", "consent_storage"),
+    "example": ("observer", "statement"),
+    "people": ("people", "minimum_people"),
+    "visits": ("single_visit",),
+    "when": ("bid_by", "deliver_by", "automatic"),
+    "goal": ("expected_share",),
+    "paid": ("participation_fee", "payout", "payout_days", "fee_after_withdrawal"),
+    "privacy": ("limits",),
+    "more": ("currency", "decimals", "retention_days", "spending_limit", "accept_rounding", "public_estimate"),
+}
+"""Where the form asks for them: each is asked for as its kind is. A field that is named nowhere comes last of all."""
+
+ASKED["more"] += tuple(name for name in FIELDS if name != "setting" and name not in set(chain(*ASKED.values())))
+
 
 def kind_of(name: str) -> str:
-    """Return how a field of the form is typed: as a tick, a pick, a time, a whole number, a number or a text."""
+    """Return how a field of the form is typed: as a tick, a pick, a time, a whole number, a number, a text or lines."""
     info = _SCHEMA[FIELDS[name]]
     if choices_of(info):
         return "pick"
-    kinds = str(info.annotation)
     known = {"bool": "tick", "datetime": "moment", "int": "whole", "float": "number"}
-    return next((kind for word, kind in known.items() if word in kinds), "text")
+    found = next((kind for word, kind in known.items() if word in str(info.annotation)), "text")
+    return "lines" if found == "text" and name not in _IN_A_LINE else found
 
 
-PLACES = {"goal": "goal-spend", "privacy": "privacy-strong", "relation": "relation-none", "strata": "strata-group"}
-"""Where a problem of several inputs is to be seen, by the identifiers of elements."""
+def choices_for(name: str) -> tuple[str, ...]:
+    """Return what a field may be picked from."""
+    return choices_of(_SCHEMA[FIELDS[name]])
+
+
+PLACES = {
+    "goal": "goal-spend",
+    "privacy": "privacy-strong",
+    "relation": "relation-none",
+    "strata": "strata_kind",
+    "setting": "setting-central",
+    "prices": "prices-typical",
+}
+"""Where a problem of several inputs is to be seen, by the identifiers of elements that take the focus."""
 
 EMPTY: dict[str, str] = {
     **{name: typed_value(_SCHEMA[full].get_default(), Writing(languages()["en"])) for name, full in FIELDS.items()},
     **dict.fromkeys(("title", "question", *(f"consent_text_{language}" for language in LANGUAGES)), ""),
+    **dict.fromkeys(("never_exceed", "buyer_weight", "pilot", "pilot_people", "prior"), ""),
+    **dict.fromkeys((leaf for leaf, _, _ in _DEGREES.values()), ""),
     **empty_question(0),
     "questions": "1",
     "strata": "0",
@@ -95,18 +134,11 @@ EMPTY: dict[str, str] = {
     "currency": "EUR",
     "goal": "spend",
     "budget": "200",
-    "never_exceed": "",
-    "buyer_weight": "",
     "prices": "typical",
     "price_low": "0.5",
     "price_high": "5",
-    "pilot": "",
-    "pilot_people": "",
-    "prior": "",
     "privacy": "medium",
-    "max_privacy_loss": "",
     "relation": "some",
-    "max_correlation": "",
 }
 """The form's fields, and what stands in them first, as it is typed in English."""
 
@@ -131,7 +163,7 @@ class Filled:
 
 def typed_fields(sent: Mapping[str, str]) -> dict[str, str]:
     """Return the fields that the form has, and no others."""
-    return {name: text[:_LONGEST] for name, text in sent.items() if name in EMPTY or is_part(name)}
+    return {name: text[:_LONGEST] for name, text in sent.items() if name in EMPTY or part_of(name)}
 
 
 def first_form(write: Writing) -> dict[str, str]:
@@ -147,30 +179,17 @@ def in_language(fields: Mapping[str, str], typed_in: str, write: Writing) -> dic
     return retyped(fields, lambda name: name in _NUMBERS or is_number(name), Writing(before), write)
 
 
-# -- choices -----------------------------------------------------------------------------------------------------------
-
-_COMBINED_GOALS = {"accuracy": "accuracy", "cost": "price"}
-_CHOICES: dict[str, dict[str, Any]] = {
-    "relation": {"correlation": 0.1},
-    "limits": {"limits": True},
-}
-"""What each choice adds to a campaign."""
-
-
 def unavailable(typed: Mapping[str, str]) -> dict[str, str]:
     """Return the choices that do not go with what is typed, each with the code of the reason."""
-    here = _combination(typed)
-    return {name: f"unavailable.{name}" for name, added in _CHOICES.items() if not offered(replace(here, **added))}
-
-
-def _combination(typed: Mapping[str, str]) -> Combination:
-    """Return what is typed as a combination of the table, as far as choices depend on it."""
-    kinds = [typed.get(f"q-{place}-kind") for place in range(question_count(typed))]
+    kinds = [one["kind"] for one in rows_of(typed, "q")]
     questions: Any = "several" if len(kinds) > 1 or "choice" in kinds else "yes_no" if "yes_no" in kinds else "none"
     spends = "hard_budget" if typed.get("never_exceed") == "yes" else "budget"
-    goal: Any = _COMBINED_GOALS.get(typed.get("goal", ""), spends)
+    goal: Any = {"accuracy": "accuracy", "cost": "price"}.get(typed.get("goal", ""), spends)
     setting: Any = "local" if typed.get("setting") == "local" else "central"
-    return Combination(setting=setting, goal=goal, cap="one", strata=stratum_count(typed) > 0, questions=questions)
+    strata = bool(rows_of(typed, "s"))
+    here = Combination(setting=setting, goal=goal, cap="one", strata=strata, questions=questions)
+    choices = {"relation": replace(here, correlation=0.1), "limits": replace(here, limits=True)}
+    return {name: f"unavailable.{name}" for name, one in choices.items() if not offered(one)}
 
 
 # -- from what is typed to a campaign ----------------------------------------------------------------------------------
@@ -197,26 +216,24 @@ def filled(
 def _values(form: Reading, least: int) -> dict[str, Any]:
     """Return what is typed as plain values of a campaign, without what cannot be read."""
     values: dict[str, Any] = {"market": {}, "money": {}, "server": {"consent": {}}}
+    market, server = values["market"], values["server"]
     read_questions(form, values)
     for name, full in FIELDS.items():
         _put(values, full, _read_field(form, name, least))
-    local = values["market"]["setting"] == "local"
-    values["server"]["single_visit"] = form.ticked("single_visit") and not local
-    values["server"]["limits"] = None if form.ticked("limits") else False  # where people can
+    server["single_visit"] = form.ticked("single_visit") and market["setting"] != "local"
+    server["limits"] = None if form.ticked("limits") else False  # where people can
     texts = {one: form.text(f"consent_text_{one}", LONGEST["texts"]) for one in LANGUAGES}
-    values["server"]["consent"]["texts"] = {language: text for language, text in texts.items() if text}
+    server["consent"]["texts"] = {language: text for language, text in texts.items() if text}
     goal = form.one_of("goal", GOALS)
     if goal == "spend":
         name = "hard_budget" if form.ticked("never_exceed") else "budget"
-        _put(values, f"market.{name}", form.number("budget", gt=0.0))
+        _put(market, name, form.number("budget", gt=0.0))
     elif goal == "cost":
-        _put(values, "market.buyer_weight", form.number("buyer_weight", gt=0.0))
-    _put(values, "market.prior", read_prior(form))
-    loss, relation = form.one_of("privacy", (*PRIVACY, OWN)), form.one_of("relation", (*RELATIONS, OWN))
-    own_loss = form.number("max_privacy_loss", ge=LEAST_LOSS, le=MOST_LOSS) if loss == OWN else PRIVACY.get(loss)
-    own_relation = form.number("max_correlation", ge=0.0, le=1.0) if relation == OWN else RELATIONS.get(relation)
-    _put(values, "market.max_privacy_loss", own_loss)
-    _put(values, "market.max_correlation", own_relation)
+        _put(market, "buyer_weight", form.number("buyer_weight", gt=0.0))
+    _put(market, "prior", read_prior(form))
+    for name, (leaf, degrees, limits) in _DEGREES.items():
+        degree = form.one_of(name, (*degrees, OWN))
+        _put(market, leaf, form.number(leaf, **limits) if degree == OWN else degrees[degree])  # type: ignore[arg-type]
     return {**values, **read_strata(form)}
 
 
@@ -231,20 +248,15 @@ def _put(values: dict[str, Any], name: str, value: Any) -> None:
 def _read_field(form: Reading, name: str, least: int) -> Any:
     """Return one field of the schema as it was typed; None if it is left out, or cannot be read, which is said."""
     info, kind = _SCHEMA[FIELDS[name]], kind_of(name)
+    if kind == "tick":
+        return form.ticked(name)
+    if kind == "pick":
+        return form.one_of(name, choices_of(info))
+    if kind in ("text", "lines"):
+        return form.text(name, LONGEST.get(name.removeprefix("consent_"), LONGEST["question"]), line=kind == "text")
     limits = {"people": {"ge": 1, "le": MOST_PEOPLE}, "minimum_people": {"ge": least, "le": MOST_PEOPLE}}
-    match kind:
-        case "tick":
-            return form.ticked(name)
-        case "pick":
-            return form.one_of(name, choices_of(info))
-        case "text":
-            line = name in ("observer", "statement", "currency")
-            return form.text(name, LONGEST.get(name.removeprefix("consent_"), LONGEST["question"]), line=line)
-    readers: dict[str, Callable[..., Any]] = {"moment": form.moment, "whole": form.whole, "number": form.number}
-    read = readers[kind]
-    if name in ("people", "minimum_people", "payout_days", "retention_days"):
-        return read(name, **limits.get(name, range_of(info)))
-    return form.optional(name, read, **range_of(info))
+    allowed: dict[str, Any] = limits.get(name, range_of(info))
+    return form.number(name, kind, optional=name not in _NEEDED, **allowed)
 
 
 def _refuse_what_cannot_open(form: Reading, values: Mapping[str, Any], now: datetime) -> None:
@@ -263,6 +275,27 @@ def _refuse_what_cannot_open(form: Reading, values: Mapping[str, Any], now: date
 
 # -- where a problem is said, and how ----------------------------------------------------------------------------------
 
+_SAID_AT = {
+    "bounds": "q-0-high",
+    "variance": "q-0-variance",
+    "unit": "q-0-unit",
+    "questions": "q-0-name",
+    "question": "q-0-name",
+    "hard_budget": "budget",
+    "standard_error": "q-0-error",
+    "market": "goal",
+    "texts": "consent_text_en",
+}
+_FOLLOWS = {"price_high": ("price_low",), "goal": ("budget", "buyer_weight", "q-0-error"), "question": ("title",)}
+"""What is said of a field need not be said if something is wrong with these."""
+
+_EXACTLY = {
+    "bounds": "form.range",
+    "answers": "form.answers",
+    "currency": "form.currency",
+    "decimals": "form.currency",
+}
+
 
 def place_of(name: str, typed: Mapping[str, str]) -> str:
     """Return the field of the form at which a problem with a field of the schema is said."""
@@ -274,22 +307,28 @@ def place_of(name: str, typed: Mapping[str, str]) -> str:
         return "strata"
     if name == "question" and is_survey(typed):
         return name
-    known = {
-        "prior": prices_field(typed),
-        "bounds": "q-0-high",
-        "variance": "q-0-variance",
-        "unit": "q-0-unit",
-        "questions": "q-0-name",
-        "question": "q-0-name",
-        "hard_budget": "budget",
-        "standard_error": "q-0-error",
-        "max_privacy_loss": leaf if typed.get("privacy") == OWN else "privacy",
-        "market": "goal",
-        "max_correlation": leaf if typed.get("relation") == OWN else "relation",
-        "texts": "consent_text_en",
-    }
-    found = known.get(leaf, _form_name(name))
-    return found if found in EMPTY or found in known.values() else "form"
+    if leaf == "prior":
+        return prices_field(typed)
+    for degree, (number, _, _) in _DEGREES.items():
+        if leaf == number:
+            return leaf if typed.get(degree) == OWN else degree
+    found = _SAID_AT.get(leaf, _form_name(name))
+    return found if found in EMPTY or found in _SAID_AT.values() else "form"
+
+
+def label_of(place: str, typed: Mapping[str, str], t: Texts) -> str:
+    """Return what a field of the form is called, so that no two are called the same."""
+    found = part_of(place)
+    if found is None:
+        name, _, language = place.partition("_text_")
+        return (
+            t.coded(f"label.{name}_text", language=languages()[language].name)
+            if language
+            else t.coded(f"label.{place}")
+        )
+    letter, row, part = found
+    label = t.coded(f"label.{letter}.{part}")
+    return label if len(rows_of(typed, letter)) == 1 else t.coded(f"label.{letter}", number=row + 1, label=label)
 
 
 def said(name: str, t: Texts) -> str:
@@ -301,10 +340,7 @@ def said(name: str, t: Texts) -> str:
 def _refuse(form: Reading, name: str) -> None:
     """Say a problem that the schema found, unless it follows from what could not be read."""
     place, leaf = place_of(name, form.typed), name.rpartition(".")[2]
-    parts = {"price_high": ("price_low",), "goal": ("budget", "buyer_weight", "q-0-error"), "question": ("title",)}.get(
-        place, ()
-    )
-    parts = (*parts, place, place.replace("-high", "-low"))
+    parts = (*_FOLLOWS.get(place, ()), place, place.replace("-high", "-low"))
     rows = "s-" if place == "strata" else "q-" if leaf == "questions" else None
     if any(one in parts or (rows is not None and one.startswith(rows)) for one in form.problems):
         return
@@ -317,19 +353,13 @@ def _code_of(form: Reading, place: str, leaf: str) -> tuple[str, dict[str, str]]
     amount = form.given(place)
     if leaf == "variance" and (width := _width(form, place)) is not None:
         return "form.variance", {"most": form.write.number(width**2 / 4.0, 9)}
-    if leaf in ("budget", "hard_budget", "participation_fee", "spending_limit") and amount:
+    if leaf in ("budget", "hard_budget", *AMOUNTS) and amount:
         decimals = decimals_of(form.typed)
         if form.write.read(amount) % Decimal(1).scaleb(-decimals):
             return "field.too_fine", {"decimals": str(decimals)}
     if leaf in ("bid_by", "deliver_by"):
         return ("form.later" if amount else "form.needs_deadline"), {}
-    known = {
-        "bounds": "form.range",
-        "answers": "form.answers",
-        "currency": "form.currency",
-        "decimals": "form.currency",
-    }
-    return known.get(leaf, ""), {"most": "100"} if leaf == "answers" else {}
+    return _EXACTLY.get(leaf, ""), {"most": "100"} if leaf == "answers" else {}
 
 
 def _width(form: Reading, place: str) -> float | None:
@@ -352,32 +382,29 @@ def decimals_of(typed: Mapping[str, str]) -> int:
 
 def as_typed(values: Mapping[str, Any], write: Writing) -> dict[str, str]:
     """Return a campaign's plain values, complete or not, as an analyst would have typed them."""
-    market, server = values.get("market", {}), values.get("server", {})
-    found = {name: typed_value(_value(values, full), write) for name, full in FIELDS.items()}
-    unstated = {name for name in found if _value(values, FIELDS[name]) is None} - {"single_visit", "currency"}
-    found |= {name: EMPTY[name] for name in unstated}
-    for name in (one for one in FIELDS if kind_of(one) == "moment"):
-        stated = _value(values, FIELDS[name])
-        found[name] = typed_value(datetime.fromisoformat(stated) if isinstance(stated, str) else stated, write)
+    market, found = values.get("market", {}), {}
+    for name, full in FIELDS.items():
+        stated = _value(values, full)
+        if kind_of(name) == "moment" and isinstance(stated, str):
+            stated = datetime.fromisoformat(stated)
+        keeps_default = stated is None and name not in ("single_visit", "currency")
+        found[name] = EMPTY[name] if keeps_default else typed_value(stated, write)
     texts = _value(values, _TEXTS) or {}
     found |= {f"consent_text_{language}": texts.get(language, "") for language in LANGUAGES}
     found |= {"title": str(values.get("title", "")), **dict(rows_typed(values, write)), **prices_typed(market, write)}
+    for name, (leaf, degrees, _) in _DEGREES.items():
+        stated = market.get(leaf, 0.0 if name == "relation" else None)
+        known = next((degree for degree, one in degrees.items() if one == stated), OWN)
+        found[name] = "medium" if stated is None else known
+        found[leaf] = typed_value(stated, write) if found[name] == OWN else ""
     spends = market.get("budget", market.get("hard_budget"))
-    goal = "spend" if spends is not None else "cost" if market.get("buyer_weight") is not None else "accuracy"
-    loss, related = market.get("max_privacy_loss"), market.get("max_correlation", 0.0)
-    privacy = next((name for name, one in PRIVACY.items() if one == loss), "medium" if loss is None else OWN)
-    relation = next((name for name, one in RELATIONS.items() if one == related), OWN)
     return {
         **found,
-        "limits": "yes" if server.get("limits", True) else "",
-        "goal": goal,
+        "limits": "yes" if values.get("server", {}).get("limits", True) else "",
+        "goal": "spend" if spends is not None else "cost" if market.get("buyer_weight") is not None else "accuracy",
         "budget": typed_value(spends, write),
         "never_exceed": "yes" if "hard_budget" in market else "",
         "buyer_weight": typed_value(market.get("buyer_weight"), write),
-        "privacy": privacy,
-        "max_privacy_loss": typed_value(loss, write) if privacy == OWN else "",
-        "relation": relation,
-        "max_correlation": typed_value(related, write) if relation == OWN else "",
     }
 
 

@@ -8,14 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import Any
 
 from hushbid.errors import InputError
 from hushbid.server.model.checks import LONGEST, checked_text
 from hushbid.server.pages.wording import FormError, Writing
 
-T = TypeVar("T")
-MINUTES = "%Y-%m-%dT%H:%M"
+_MINUTES = "%Y-%m-%dT%H:%M"
 _HUNDRED = Decimal(100)
 
 
@@ -63,87 +62,60 @@ class Reading:
             return known[0]
         return self.given(name)
 
-    def number(self, name: str, **limits: float) -> float | None:
-        """Return a number above ``gt``, of at least ``ge`` and at most ``le``; None if there is none, which is said."""
-        found = self._read(name, self.write.read)
-        return None if found is None else self._within(name, float(found), limits)
+    def number(self, name: str, kind: str = "number", *, optional: bool = False, **limits: float) -> Any:
+        """Return a number, a whole number, a time in UTC or a share in percent; None if there is none, which is said.
 
-    def whole(self, name: str, **limits: float) -> int | None:
-        """Return a whole number between others."""
-        found = self._read(name, _whole)
-        return None if found is None else self._within(name, found, limits)
-
-    def percent(self, name: str, *, most: float = 100.0) -> float | None:
-        """Return a share that was typed in per cent; above 0."""
-        found = self._read(name, self.write.read)
-        if found is not None and not 0 < found <= most:
-            self.refuse(name, "form.percent", most=self.write.number(most, 9))
-        return None if found is None or name in self.problems else float(found / _HUNDRED)
-
-    def moment(self, name: str) -> datetime | None:
-        """Return a time as a browser sends it, which is meant in UTC."""
-        return self._read(name, _moment)
-
-    def optional(self, name: str, read: Callable[..., T | None], **limits: float) -> T | None:
-        """Return what may be left empty."""
-        return read(name, **limits) if self.given(name) else None
-
-    def _within(self, name: str, value: T, limits: Mapping[str, float]) -> T | None:
-        above, low, high = (limits.get(one) for one in ("gt", "ge", "le"))
-        wrong = [
-            above is not None and not value > above,  # type: ignore[operator]
-            low is not None and value < low,  # type: ignore[operator]
-            high is not None and value > high,  # type: ignore[operator]
-        ]
-        if any(wrong):
-            both = low is not None and high is not None
-            code = "form.above" if wrong[0] else "form.between" if both else "form.least" if wrong[1] else "form.most"
-            shown = zip(("above", "low", "high"), (above, low, high), strict=True)
-            self.refuse(name, code, **{at: "" if one is None else self.write.number(one, 9) for at, one in shown})
-        return None if name in self.problems else value
-
-    def _read(self, name: str, read: Callable[[str], T]) -> T | None:
+        A number is above ``gt``, at least ``ge`` and at most ``le``. What is ``optional`` may be left empty.
+        """
+        if optional and not self.given(name):
+            return None
+        readers: dict[str, Callable[[str], Any]] = {"whole": _whole, "moment": _moment}
         try:
-            return read(self.given(name))
+            found = readers.get(kind, self.write.read)(self.given(name))
         except FormError as problem:
             self.refuse(name, problem.code)
             return None
+        if kind == "percent" and not 0 < found <= _HUNDRED:
+            self.refuse(name, "form.percent", most=self.write.number(float(_HUNDRED), 9))
+        value = found if kind in readers else float(found / _HUNDRED if kind == "percent" else found)
+        self._require_within(name, value, **limits)
+        return None if name in self.problems else value
+
+    def _require_within(self, name: str, value: Any, *, gt: Any = None, ge: Any = None, le: Any = None) -> None:
+        low, high = ge is not None and value < ge, le is not None and value > le
+        shown = {
+            at: "" if one is None else self.write.number(one, 9)
+            for at, one in (("above", gt), ("low", ge), ("high", le))
+        }
+        if gt is not None and not value > gt:
+            self.refuse(name, "form.above", **shown)
+        elif low or high:
+            both = ge is not None and le is not None
+            self.refuse(name, "form.between" if both else "form.least" if low else "form.most", **shown)
 
 
 def retyped(fields: Mapping[str, str], numbers: Callable[[str], bool], before: Writing, now: Writing) -> dict[str, str]:
     """Return what was typed in one language as it would be typed in another: numbers alone differ."""
     found = dict(fields)
-    for name, text in fields.items():
-        if numbers(name):
-            try:
-                found[name] = as_number_typed(before.read(text), now)
-            except FormError:  # whatever it is, it stays
-                continue
+    for name in filter(numbers, fields):
+        try:
+            found[name] = typed_value(before.read(fields[name]), now)
+        except FormError:  # whatever it is, it stays
+            continue
     return found
 
 
-def as_number_typed(value: Decimal, write: Writing) -> str:
-    """Return an exact number as one would type it."""
-    text = f"{value:f}"
-    text = text.rstrip("0").rstrip(".") if "." in text else text
-    return text.replace(".", write.texts.decimal)
-
-
-def typed_value(value: Any, write: Writing) -> str:
-    """Return a plain value of a campaign as one would type it; whatever cannot be typed as its text."""
-    if value is None or value is False:
-        return ""
-    if value is True:
-        return "yes"
+def typed_value(value: Any, write: Writing, *, percent: bool = False) -> str:
+    """Return a plain value of a campaign, perhaps a share in percent, as one would type it; whatever cannot be typed as
+    its text."""
+    if value is None or isinstance(value, bool):
+        return "yes" if value else ""
     if isinstance(value, datetime):
-        return value.astimezone(UTC).strftime(MINUTES)
-    return as_number_typed(Decimal(repr(value)), write) if isinstance(value, int | float) else str(value)
-
-
-def percent_typed(share: Any, write: Writing) -> str:
-    """Return a share as one would type it in per cent; `Reading.percent` gives it back."""
-    known = isinstance(share, int | float) and not isinstance(share, bool)
-    return as_number_typed(Decimal(repr(share)) * _HUNDRED, write) if known else typed_value(share, write)
+        return value.astimezone(UTC).strftime(_MINUTES)
+    if not isinstance(value, int | float | Decimal):
+        return str(value)
+    exact = value if isinstance(value, Decimal) else Decimal(repr(float(value)))
+    return write.typed(exact * _HUNDRED if percent else exact)
 
 
 def _whole(text: str) -> int:
@@ -156,6 +128,6 @@ def _whole(text: str) -> int:
 
 def _moment(text: str) -> datetime:
     try:
-        return datetime.strptime(text[:16], MINUTES).replace(tzinfo=UTC)
+        return datetime.strptime(text[:16], _MINUTES).replace(tzinfo=UTC)
     except ValueError:
         raise FormError("field.time") from None

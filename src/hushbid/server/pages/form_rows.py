@@ -8,14 +8,14 @@ One question for a number, without a sentence about all of them, is the simple c
 are the campaign's. Anything else is a survey. Errors of shares, and strata's shares, are typed in per cent.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hushbid.campaign.spec import QuestionTable, range_of
 from hushbid.questions import LONGEST_NAME, MOST_QUESTIONS
 from hushbid.server.model.checks import LONGEST
 from hushbid.server.model.settings import MOST_STRATA
-from hushbid.server.pages.form_reading import Reading, percent_typed, typed_value
+from hushbid.server.pages.form_reading import Reading, typed_value
 from hushbid.server.pages.wording import Writing
 
 KINDS = ("number", "yes_no", "choice")
@@ -25,89 +25,66 @@ PARTS = ("kind", "name", "low", "high", "unit", "variance", "importance", "answe
 FIELD_PARTS = {"bounds": "high", "standard_error": "error", "": "error"}
 """The part at which a problem of a question's field is said, where its name is another."""
 
-_STRATUM = ("name", "weight")
+_ROWS = {"q": ("questions", PARTS, MOST_QUESTIONS), "s": ("strata", ("name", "weight"), MOST_STRATA)}
+"""By the letter of a row: the field with their number, their parts, and how many there may be."""
+
 _NUMBERS = frozenset({"low", "high", "variance", "importance", "error", "weight"})
-_ANY = {"gt": 0.0}
 
 
-def empty_question(place: int, kind: str = "number") -> dict[str, str]:
+def empty_question(place: int) -> dict[str, str]:
     """Return the fields of a question of which nothing was typed."""
-    return {f"q-{place}-{part}": kind if part == "kind" else "" for part in PARTS}
+    return {f"q-{place}-{part}": "number" if part == "kind" else "" for part in PARTS}
 
 
-def question_count(typed: Mapping[str, str]) -> int:
-    """Return how many questions a form has: at least one."""
-    return max(_count(typed, "questions", MOST_QUESTIONS), 1)
-
-
-def stratum_count(typed: Mapping[str, str]) -> int:
-    """Return how many strata a form has."""
-    return _count(typed, "strata", MOST_STRATA)
-
-
-def _count(typed: Mapping[str, str], name: str, most: int) -> int:
+def rows_of(typed: Mapping[str, str], letter: str) -> list[dict[str, str]]:
+    """Return the rows of questions or strata, by their parts; there is one question at least."""
+    name, parts, most = _ROWS[letter]
     text = typed.get(name, "")
-    return min(int(text), most) if text.isascii() and text.isdigit() and len(text) <= 4 else 0
+    count = min(int(text), most) if text.isascii() and text.isdigit() and len(text) <= 4 else 0
+    count = max(count, int(letter == "q"))
+    return [{part: typed.get(f"{letter}-{place}-{part}", "") for part in parts} for place in range(count)]
 
 
-def is_part(name: str) -> bool:
-    """Return whether a field belongs to a question or a stratum."""
+def part_of(name: str) -> tuple[str, int, str] | None:
+    """Return the letter, the place and the part that a field of a row names; None for any other field."""
     letter, _, rest = name.partition("-")
     place, _, part = rest.partition("-")
-    known = {"q": PARTS, "s": _STRATUM}.get(letter, ())
-    return part in known and place.isascii() and place.isdigit() and len(place) <= 3
+    known = letter in _ROWS and part in _ROWS[letter][1] and place.isascii() and place.isdigit() and len(place) <= 3
+    return (letter, int(place), part) if known else None
 
 
 def is_number(name: str) -> bool:
     """Return whether a field of a question or a stratum holds a number."""
-    return is_part(name) and name.rpartition("-")[2] in _NUMBERS
-
-
-# -- buttons -----------------------------------------------------------------------------------------------------------
+    found = part_of(name)
+    return found is not None and found[2] in _NUMBERS
 
 
 def pressed(typed: Mapping[str, str], action: str) -> tuple[dict[str, str], str] | None:
     """Return the form after a button that changes its rows, and where to look; None for any other button."""
     what, _, place = action.partition(":")
     row, _, change = what.partition("-")
-    if row == "question" and change in ("add", "remove", "up", "down"):
-        rows = [_row(typed, "q", k, PARTS) for k in range(question_count(typed))]
-        new = {**dict.fromkeys(PARTS, ""), "kind": place if place in KINDS else "number"}
-        after, at = _changed(rows, new, change, place, MOST_QUESTIONS)
-        return _with_rows(typed, "q", "questions", after or [{**new, "kind": "number"}]), f"q-{at}"
-    if row == "stratum" and change in ("add", "remove"):
-        rows = [_row(typed, "s", k, _STRATUM) for k in range(stratum_count(typed))]
-        after, _ = _changed(rows, {}, change, place, MOST_STRATA)
-        return _with_rows(typed, "s", "strata", after), "strata-group"
-    return None
-
-
-def _row(typed: Mapping[str, str], letter: str, place: int, parts: Sequence[str]) -> dict[str, str]:
-    return {part: typed.get(f"{letter}-{place}-{part}", "") for part in parts}
-
-
-def _changed(
-    rows: list[dict[str, str]], new: dict[str, str], what: str, place: str, most: int
-) -> tuple[list[dict[str, str]], int]:
-    """Return rows after one was added, removed or moved, and which one to look at."""
-    if what == "add":
-        return ([*rows, new], len(rows)) if len(rows) < most else (rows, len(rows) - 1)
-    at = int(place) if place.isascii() and place.isdigit() and len(place) <= 4 else -1
-    if not 0 <= at < len(rows):
-        return rows, 0
-    if what == "remove":
-        return rows[:at] + rows[at + 1 :], max(at - 1, 0)
-    other = at - 1 if what == "up" else at + 1
-    if not 0 <= other < len(rows):
-        return rows, at
-    rows[at], rows[other] = rows[other], rows[at]
-    return rows, other
-
-
-def _with_rows(typed: Mapping[str, str], letter: str, count: str, rows: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    rest = {name: text for name, text in typed.items() if not name.startswith(f"{letter}-")}
-    fields = {f"{letter}-{place}-{part}": text for place, row in enumerate(rows) for part, text in row.items()}
-    return {**rest, **fields, count: str(len(rows))}
+    letter = {"question": "q", "stratum": "s"}.get(row)
+    if letter is None or change not in ("add", "remove", "up", "down"):
+        return None
+    name, parts, most = _ROWS[letter]
+    rows, at = rows_of(typed, letter), int(place) if place.isascii() and place.isdigit() and len(place) <= 4 else -1
+    if change == "add" and len(rows) < most:
+        kind = {"kind": place if place in KINDS else "number"} if letter == "q" else {}
+        rows.append({**dict.fromkeys(parts, ""), **kind})
+    if change == "add":
+        at = len(rows) - 1
+    elif not 0 <= at < len(rows):
+        at = 0
+    elif change == "remove":
+        del rows[at]
+        at = max(at - 1, 0)
+    elif 0 <= (other := at - 1 if change == "up" else at + 1) < len(rows):
+        rows[at], rows[other], at = rows[other], rows[at], other
+    rest = {field: text for field, text in typed.items() if not field.startswith(f"{letter}-")}
+    rest |= {} if rows or letter == "s" else empty_question(0)
+    fields = {f"{letter}-{place}-{part}": text for place, one in enumerate(rows) for part, text in one.items()}
+    count = max(len(rows), int(letter == "q"))
+    return {**rest, **fields, name: str(count)}, f"q-{at}" if letter == "q" else "strata-group"
 
 
 # -- from what is typed to a campaign ----------------------------------------------------------------------------------
@@ -115,65 +92,68 @@ def _with_rows(typed: Mapping[str, str], letter: str, count: str, rows: Sequence
 
 def is_survey(typed: Mapping[str, str]) -> bool:
     """Return whether a form asks anything but one number."""
-    return question_count(typed) > 1 or bool(typed.get("question", "").strip()) or typed.get("q-0-kind") != "number"
+    asked = rows_of(typed, "q")
+    return len(asked) > 1 or bool(typed.get("question", "").strip()) or asked[0]["kind"] != "number"
 
 
 def read_questions(form: Reading, values: dict[str, Any]) -> None:
     """Put what is asked into the values of a campaign: one number, or questions."""
-    typed, survey = form.typed, is_survey(form.typed)
-    asked = [_read_question(form, place, survey=survey) for place in range(question_count(typed))]
-    _refuse_twice(form, [(f"q-{place}-name", one.get("name", "")) for place, one in enumerate(asked)])
+    survey, count = is_survey(form.typed), len(rows_of(form.typed, "q"))
+    asked = [_read_question(form, place, survey=survey, several=count > 1) for place in range(count)]
+    _refuse_twice(form, {f"q-{place}-name": one.get("name", "") for place, one in enumerate(asked)})
     title = form.text("title", LONGEST["title"], needed=True, line=True)
     about = form.text("question")
     values |= {"title": title, "question": (about or title) if survey else asked[0].get("name")}
     if survey:
         values["questions"] = asked
         return
-    number = asked[0]
+    [number] = asked
     values |= {"unit": number["unit"]} if "unit" in number else {}
     values["market"] |= {name: number[name] for name in ("bounds", "variance", "standard_error") if name in number}
 
 
-def _read_question(form: Reading, place: int, *, survey: bool) -> dict[str, Any]:
-    at, tables = f"q-{place}-", QuestionTable.model_fields
+def _read_question(form: Reading, place: int, *, survey: bool, several: bool) -> dict[str, Any]:
+    at = f"q-{place}-"
     kind = form.one_of(f"{at}kind", KINDS)
     longest = LONGEST_NAME if survey else LONGEST["question"]
     one: dict[str, Any] = {"kind": kind, "name": form.text(f"{at}name", longest, needed=True, line=survey)}
-    if question_count(form.typed) > 1:
-        one["importance"] = form.optional(f"{at}importance", form.number, **range_of(tables["importance"]))
+    if several:
+        allowed: dict[str, Any] = range_of(QuestionTable.model_fields["importance"])
+        one["importance"] = form.number(f"{at}importance", optional=True, **allowed)
     if kind == "number":
         low, high = form.number(f"{at}low"), form.number(f"{at}high")
         one["bounds"] = None if low is None or high is None else [low, high]
         one["unit"] = form.text(f"{at}unit", LONGEST["unit"], line=True)
-        one["variance"] = form.optional(f"{at}variance", form.number, **_ANY)
+        one["variance"] = form.number(f"{at}variance", optional=True, gt=0.0)
     elif kind == "choice":
         one["answers"] = [line.strip() for line in form.given(f"{at}answers").splitlines() if line.strip()]
         if not one["answers"]:
             form.refuse(f"{at}answers", "field.missing")
     if form.typed.get("goal") == "accuracy":
-        name = f"{at}error"
-        one["standard_error"] = form.number(name, **_ANY) if kind == "number" else form.percent(name)
+        share: dict[str, Any] = {"kind": "percent"} if kind != "number" else {"gt": 0.0}
+        one["standard_error"] = form.number(f"{at}error", **share)
     return {name: value for name, value in one.items() if value not in (None, "")}
 
 
 def read_strata(form: Reading) -> dict[str, Any]:
     """Return which linear combination of strata's means is wanted; nothing if there are no strata."""
-    if not stratum_count(form.typed):
+    rows = rows_of(form.typed, "s")
+    if not rows:
         return {}
-    kind, weights, names = form.one_of("strata_kind", ("shares", "contrast")), {}, []
-    for place in range(stratum_count(form.typed)):
-        name, at = form.text(f"s-{place}-name", LONGEST["stratum"], needed=True, line=True), f"s-{place}-weight"
-        weights[name] = (form.percent(at) if kind == "shares" else form.number(at)) or 0.0
-        names.append((f"s-{place}-name", name))
+    kind, weights, names = form.one_of("strata_kind", ("shares", "contrast")), {}, {}
+    for place in range(len(rows)):
+        field, at = f"s-{place}-name", f"s-{place}-weight"
+        name = names[field] = form.text(field, LONGEST["stratum"], needed=True, line=True)
+        weights[name] = form.number(at, "percent" if kind == "shares" else "number") or 0.0
         if weights[name] == 0.0:
             form.refuse(at, "form.not_zero")
     _refuse_twice(form, names)
     return {"strata": {kind: weights}}
 
 
-def _refuse_twice(form: Reading, names: Sequence[tuple[str, str]]) -> None:
+def _refuse_twice(form: Reading, names: Mapping[str, str]) -> None:
     known: set[str] = set()
-    for field, name in names:
+    for field, name in names.items():
         if name and name in known:
             form.refuse(field, "form.twice")
         known.add(name)
@@ -185,22 +165,22 @@ def _refuse_twice(form: Reading, names: Sequence[tuple[str, str]]) -> None:
 def rows_typed(values: Mapping[str, Any], write: Writing) -> Iterator[tuple[str, str]]:
     """Yield the fields of what is asked, and of whom."""
     market, asked = values.get("market", {}), values.get("questions", [])
-    yield "question", values.get("question", "") if asked else ""
     simple = {"kind": "number", "name": values.get("question", ""), "unit": values.get("unit")}
     simple |= {name: market.get(name) for name in ("bounds", "variance", "standard_error")}
-    yield "questions", str(len(asked) or 1)
+    yield from (("question", values.get("question", "") if asked else ""), ("questions", str(len(asked) or 1)))
     for place, one in enumerate(asked or [simple]):
         low, high = one.get("bounds") or (None, None)
-        shown = percent_typed if one.get("kind") != "number" else typed_value
-        row = {**dict.fromkeys(PARTS), **one, "low": low, "high": high, "error": None}
+        row = {**dict.fromkeys(PARTS), **one, "low": low, "high": high, "error": one.get("standard_error")}
         row["importance"] = None if row["importance"] == 1.0 else row["importance"]
         row["answers"] = "\n".join(row["answers"] or ())
-        fields = {part: typed_value(row[part], write) for part in PARTS}
-        fields["error"] = shown(one.get("standard_error"), write)
-        yield from ((f"q-{place}-{part}", text) for part, text in fields.items())
+        for part in PARTS:
+            percent = part == "error" and one.get("kind") != "number"
+            yield f"q-{place}-{part}", typed_value(row[part], write, percent=percent)
     strata = values.get("strata", {})
     kind = "contrast" if "contrast" in strata else "shares"
     yield from (("strata_kind", kind), ("strata", str(len(strata.get(kind, ())))))
     for place, (name, weight) in enumerate(strata.get(kind, {}).items()):
-        yield f"s-{place}-name", name
-        yield f"s-{place}-weight", (percent_typed if kind == "shares" else typed_value)(weight, write)
+        yield from (
+            (f"s-{place}-name", name),
+            (f"s-{place}-weight", typed_value(weight, write, percent=kind == "shares")),
+        )

@@ -191,9 +191,9 @@ class Writing:
                 shown = shown.replace(escape(self.moment(at)), self.time(at))
         return shown
 
-    def typed(self, value: float) -> str:
+    def typed(self, value: float | Decimal) -> str:
         """A number as somebody would type it, all digits that matter."""
-        text = f"{Decimal(repr(float(value))):f}"
+        text = f"{value if isinstance(value, Decimal) else Decimal(repr(float(value))):f}"
         text = text.rstrip("0").rstrip(".") if "." in text else text
         return text.replace(".", self.texts.decimal)
 
