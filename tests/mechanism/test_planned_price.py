@@ -171,6 +171,19 @@ def test_a_budget_that_caps_leave_no_way_to_spend_buys_all_there_is() -> None:
     assert found.privacy_loss == pytest.approx(0.3, rel=0.35)
 
 
+def test_the_price_of_a_budget_that_nearly_can_be_spent_is_one_that_is_needed() -> None:
+    """Just above what all caps together cost, the mean levels off so slowly that a search may run away."""
+    goals = [panel(goal=Budget(amount), max_privacy_loss=0.3).acquire(BIDS).market.goal for amount in (500, 4.7, 5.0)]
+    most, near, above = (goal.planned for goal in goals)  # type: ignore[union-attr]
+    assert most is not None
+    assert near is not None
+    assert above is not None
+    assert 4.7 < most.mean < 5.0
+    assert near.mean == pytest.approx(4.7, rel=1e-3)
+    assert above.mean == pytest.approx(most.mean, rel=1e-5)
+    assert above.price < 1e15
+
+
 def test_coins_are_kept_for_rounding_and_the_outcome_says_what_was_planned() -> None:
     found = panel(goal=Budget(5, coin=0.01)).acquire(BIDS)
     goal = found.market.goal

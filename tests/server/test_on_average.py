@@ -42,7 +42,7 @@ PLAYED = {
     "a hard budget, local": with_fields(LOCAL, budget=None, hard_budget=20),
 }
 if ALL_CASES:  # the price takes minutes
-    PLAYED["strata, budget, two typical prices"] = with_fields(PANEL, prior=TYPICAL, budget=60)
+    PLAYED["strata, budget, two typical prices"] = with_fields(PANEL, prior=TYPICAL, budget=45)
 
 
 @pytest.fixture(scope="module")

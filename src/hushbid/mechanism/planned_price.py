@@ -281,11 +281,14 @@ def _largest(markets: _Markets, amount: float, start: float, *, narrow: float = 
         slope = min(max(chord, _FLATTEST), _STEEPEST) if math.isfinite(chord) else slope
         before = (math.log(price), missed)
         move = min(max(-missed / slope, -_FARTHEST), _FARTHEST)
+        if high == math.inf and chord < _FLATTEST:  # does the mean level off? compare prices that are far apart
+            move = _FARTHEST
         if abs(move) < 0.8 * narrow:
             move = math.copysign(0.8 * narrow, amount - here or 1.0)
         price = price * math.exp(move)
         if not low < price < high or step > _SECANTS:
-            price = math.sqrt(low * high) if low > 0.0 and high < math.inf else max(8.0 * low, min(high, 1e300) / 8.0)
+            far = math.exp(_FARTHEST) * low
+            price = math.sqrt(low * high) if low > 0.0 and high < math.inf else max(far, min(high, 1e300) / 8.0)
     return rounded_down(low)
 
 
