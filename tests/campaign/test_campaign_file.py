@@ -8,6 +8,7 @@ import pytest
 from hushbid.allocation import Accuracy, Budget, Goal, HardBudget, Price
 from hushbid.campaign import read_campaign
 from hushbid.campaign.people import People, read_people
+from hushbid.campaign.spec import BidsTable
 from hushbid.campaign.stated import line_numbers
 from hushbid.errors import InputError
 from hushbid.priors import Empirical, Grouped, Uniform
@@ -75,10 +76,8 @@ def test_a_campaign_in_order_is_read_with_its_defaults(home: Path) -> None:
 def people(count: int, **labels: list[str]) -> People:
     return read_people(
         {"bid": np.ones(count), **labels},
-        id_column="id",
-        bid="bid",
+        BidsTable(group="groups" if labels else None),
         ids_needed=False,
-        group="groups" if labels else None,
     )
 
 

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from hushbid.campaign import run_campaign
 from hushbid.campaign.people import People, Reading, read_people
+from hushbid.campaign.spec import BidsTable
 from hushbid.cli import main
 from hushbid.errors import BidError
 from hushbid.mechanism.releasing import outcome_key
@@ -23,10 +24,7 @@ def read(folder: Path, limits: list[str], **reading: str) -> People:
     (folder / "bids.csv").write_text("id,bid,most\n" + rows)
     return read_people(
         folder / "bids.csv",
-        id_column="id",
-        bid="bid",
-        group=None,
-        limit="most",
+        BidsTable(limit="most"),
         priors={"": Uniform(1, 2)},
         reading=Reading(**reading),  # type: ignore[arg-type]
     )

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 from hushbid import Accuracy, Choice, Number, YesNo, verify
 from hushbid.campaign import Purchase, Reading, read_campaign, run_campaign
-from hushbid.campaign.market import survey_in
 from hushbid.campaign.releasing import release_recorded
 from hushbid.campaign.stated import line_numbers
+from hushbid.campaign.terms import survey_in
 from hushbid.cli import main
 from hushbid.disclosure import Message, privatize_answers
 from hushbid.errors import DataError, InputError

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushbid.campaign.buying import fields_of
 from hushbid.campaign.deciding import decide
-from hushbid.campaign.market import fields_of
 from hushbid.campaign.people import Reading
 from hushbid.campaign.spec import BidsTable, CampaignSpec, MarketTable
 from hushbid.campaign.terms import Campaign

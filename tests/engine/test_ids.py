@@ -102,7 +102,7 @@ def equals(ids: Any, folder: Path) -> Path:
 def bought(path: Path, where: str) -> tuple[list[bool], int]:
     """From whom something is bought, in the order of rows, and the sum that names these people's claim."""
     if where == "memory":
-        found = read_people(str(path), id_column="id", bid="bid", group=None)
+        found = read_people(str(path))
         losses = MARKET.acquire(found.bids, tie_key=found.tie_keys(MARKET)).privacy_loss
         digests = person_digests(id_texts(found.ids or ()))
         return (losses > 0.0).tolist(), tallied(digests, losses, 1.0, Forms(rows=[None] * PEOPLE)).people

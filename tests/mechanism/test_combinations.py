@@ -11,8 +11,8 @@ import pytest
 from scipy.optimize import minimize
 
 from hushbid import Accuracy, Budget, Grouped, HardBudget, Market, Number, Price, Uniform, YesNo
-from hushbid.campaign.market import refuse_terms
 from hushbid.campaign.spec import StrataTable
+from hushbid.campaign.terms import refuse_terms
 from hushbid.errors import InputError
 from hushbid.mechanism import Outcome
 from hushbid.mechanism.combinations import CASES, COLUMNS, Combination, case_of, offered, page, rows

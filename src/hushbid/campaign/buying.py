@@ -7,21 +7,22 @@ is drawn once and kept in the release ledger, under what is asked of whom, befor
 afterwards, and whatever options and folders are given, asking again gives the same one.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from hushbid.allocation import Budget, Goal, HardBudget
 from hushbid.campaign import deciding
 from hushbid.campaign.deciding import Decision, Step, decide
-from hushbid.campaign.market import fields_of, prior_of, with_coin
-from hushbid.campaign.people import AT_ONCE, Kind, Reading
+from hushbid.campaign.people import AT_ONCE, DataSource, Kind, Reading
+from hushbid.campaign.reading import field_problem
 from hushbid.campaign.releasing import Place, Released, release, stamps_of
 from hushbid.campaign.results import Purchase
-from hushbid.campaign.spec import BidsTable, CampaignSpec, MarketTable, MoneyTable
-from hushbid.campaign.terms import Campaign, data_source, read_campaign
+from hushbid.campaign.spec import BidsTable, CampaignSpec, DataTable, MarketTable, MoneyTable
+from hushbid.campaign.terms import Campaign, read_campaign
 from hushbid.campaign.writing import Names, complete, record_of
 from hushbid.common.arrays import as_count, as_number
 from hushbid.common.money import NO_CURRENCY, Currency
@@ -30,6 +31,8 @@ from hushbid.common.tables import is_table, read_again, table_writer
 from hushbid.disclosure.ledger.store import ledger_folder
 from hushbid.errors import InputError, MissingExtra
 from hushbid.mechanism import Market
+from hushbid.mechanism.population import groups_of
+from hushbid.priors.pilot import PriorSource
 from hushbid.record import folder as record_folder
 
 
@@ -128,10 +131,49 @@ def buy(
         prior=prior_of(market, group),
         market=fields_of(market) | {"goal": with_coin(market.stated_goal, coins)},
         currency=coins,
-        data=data_source(market, source, id=id, value=value, kind=kind, late=late) if has_data else None,
+        data=_data_of(market, source, id, value, kind, late) if has_data else None,
         folder=None if folder is None else Path(folder),
     )
     return run_campaign(wanted, reading=reading, audit=False, ledger=ledger, force=force)
+
+
+def _data_of(market: Market, file: Any, ids: str, value: object, kind: Any, late: Any) -> DataSource:
+    """Return where the data are; ``value`` may be left to its usual name."""
+    for name, stated in (("kind", kind), ("late", late)):
+        if stated is not None and (problem := field_problem(f"data.{name}", stated)):
+            raise InputError(f"{name} {problem}", field=name)
+    asked = [one.name for one in market.survey or ()]
+    if asked and value is not None and not (market.setting == "local" and kind in (None, "messages")):
+        given = list(value) if isinstance(value, Iterable) and not isinstance(value, str) else []
+        if len(given) != len(asked):
+            message = f"value must name one column for each question ({len(asked)}), got {value!r}."
+            raise InputError(message, field="value")
+        asked, value = given, None
+    if not isinstance(value, str | None):
+        raise InputError(f"value must name one column, got {value!r}.", field="value")
+    table = DataTable.model_construct(value=value, kind=kind, late=late)
+    return DataSource.of(table, file, setting=market.setting, ids=ids, questions=asked)
+
+
+def fields_of(market: Market) -> dict[str, Any]:
+    """Return the market's fields but for the prior."""
+    return {one.name: getattr(market, one.name) for one in fields(market) if one.init and one.name != "prior"}
+
+
+def with_coin(goal: Goal, currency: Currency) -> Goal:
+    """Return the goal with the currency's coin, if it is a budget that states none."""
+    if isinstance(goal, (Budget, HardBudget)) and goal.coin == 0.0:
+        return type(goal)(goal.amount, coin=currency.coin)
+    return goal
+
+
+def prior_of(market: Market, group: str | None) -> PriorSource:
+    """Return the market's prior, by group if it has groups; then ``group`` names the column of them."""
+    if market.grouped and group is None:
+        raise InputError(
+            "group must name the column of people's groups if the market's prior is Grouped.", field="group"
+        )
+    return PriorSource(priors={one.name: one.prior for one in groups_of(market.prior, None)})
 
 
 _TEXT, _TRUTH = (str, "a text"), (bool | np.bool_, "True or False")

@@ -20,12 +20,11 @@ from typing import Any
 import numpy as np
 
 from hushbid.campaign.deciding import Decision, Everybody, Step, decide_about, read_everybody
-from hushbid.campaign.market import of_stratum, refuse_terms
-from hushbid.campaign.people import AT_ONCE, Delivered, People, Reading, rows_of
-from hushbid.campaign.releasing import Place, Released, delivered_in, refuse_unsaid_late, release
+from hushbid.campaign.people import AT_ONCE, Delivered, People, Reading, delivered_in, rows_of
+from hushbid.campaign.releasing import Place, Released, refuse_unsaid_late, release
 from hushbid.campaign.results import Purchase, PurchaseByStratum, campaign_estimate, payment_columns
 from hushbid.campaign.spending import forecast, refuse_above_spending_limit
-from hushbid.campaign.terms import Campaign, read_campaign
+from hushbid.campaign.terms import Campaign, of_stratum, read_campaign, refuse_terms
 from hushbid.campaign.writing import Names, complete
 from hushbid.common.arrays import IndexArray
 from hushbid.common.staging import Staging, refuse_clashes, refuse_existing
@@ -220,7 +219,7 @@ def _delivered(campaign: Campaign, people: People, parts: Sequence[_Part]) -> De
     if campaign.data is None:
         return None
     market, losses = parts[0].decision.market, np.zeros(len(people))
-    found = delivered_in(campaign.data, people, market)
+    found = delivered_in(campaign.data, people, market.survey)
     for part in parts:
         losses[part.rows] = part.everybody.outcome.privacy_loss
     asked = about(market.survey, market.layout, market.bounds)

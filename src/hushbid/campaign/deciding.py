@@ -177,11 +177,8 @@ def read_everybody(
     step("reading the bids")
     people = read_people(
         campaign.bids.file,
-        id_column=campaign.bids.id,
-        bid=campaign.bids.bid,
-        group=campaign.bids.group,
+        campaign.bids,
         stratum=campaign.stratum,
-        limit=campaign.bids.limit,
         priors=campaign.prior.priors,
         reading=reading,
         ids_needed=ids_needed,

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hushbid.allocation import tie_keys
-from hushbid.campaign.spec import as_stratum
+from hushbid.campaign.spec import BidsTable, DataTable, as_stratum
 from hushbid.common.arrays import BoolArray, FloatArray, HashArray, IndexArray, IntArray
 from hushbid.common.tables import Raw, Table, number_of, read_table, rows_note
 from hushbid.disclosure.answers import words_of
@@ -21,6 +21,52 @@ from hushbid.questions import Number, Question
 
 Kind = Literal["values", "messages", "simulated_values"]
 """What data are; ``simulated_values`` are synthetic and get their noise here."""
+
+_COLUMNS: Mapping[str, dict[Kind, str]] = {
+    "central": {"values": "value"},
+    "local": {"messages": "message", "simulated_values": "value"},
+}
+"""What data may be in each setting, the usual kind first, and what their column is called unless it is named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSource:
+    """Where the data are: values in the central setting, people's own noisy messages in the local one."""
+
+    file: Any
+    """A path, ``-``, columns by name, a frame that speaks Arrow, or a table that an engine reads."""
+
+    id: str
+    """The column that names people."""
+
+    names: tuple[str, ...]
+    """The column of data or messages; of a survey's answers, one for each question."""
+
+    answers: bool
+    """Whether these are columns of answers."""
+
+    kind: Kind
+    """What they hold."""
+
+    late: Literal["paid", "unpaid"] | None
+    """What is paid for data that came after the estimate was drawn; None if nobody said."""
+
+    @classmethod
+    def of(
+        cls, table: DataTable, file: Any, *, setting: str, ids: str = "id", questions: Sequence[str] = ()
+    ) -> "DataSource":
+        """Return where the data are that a table states; of a survey, in the columns of its ``questions``."""
+        kinds = _COLUMNS[setting]
+        kind = table.kind or next(iter(kinds))
+        if kind not in kinds:
+            allowed = " or ".join(f'"{one}"' for one in kinds)
+            raise InputError(f'kind must be {allowed}, got "{kind}".', field="kind")
+        answers = bool(questions) and kind != "messages"
+        if answers and table.value is not None:
+            message = "value cannot be stated together with questions, each of which has a column."
+            raise InputError(message, field="value")
+        names = tuple(questions) if answers else (table.value or kinds[kind],)
+        return cls(file=file, id=table.id or ids, names=names, answers=answers, kind=kind, late=table.late)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,61 +175,50 @@ class People:
         return tie_keys(self.ids)
 
 
+_USUAL_COLUMNS = BidsTable()
+
+
 def read_people(
     file: Any,
+    table: BidsTable = _USUAL_COLUMNS,
     *,
-    id_column: str,
-    bid: str,
-    group: str | None,
     stratum: str | None = None,
-    limit: str | None = None,
     priors: Mapping[str, Prior] | None = None,
     reading: Reading = AT_ONCE,
     ids_needed: bool = True,
 ) -> People:
-    """Bids from a file, from columns by name or from a frame. Every problem names rows, never what stands in them.
+    """Read bids from a file, from columns by name or from a frame; every problem names rows, never what is in them.
 
     Rows that the ``priors`` (by group, or one under any name) cannot price are left out and counted if ``reading`` says
     so.
     """
-    needed = [
-        bid,
-        *([id_column] if ids_needed else []),
-        *(one for one in (group, stratum, limit) if one is not None),
-    ]
-    found = read_table(file, needed=needed, optional=[id_column])
+    needed = [table.bid, table.id if ids_needed else None, table.group, stratum, table.limit]
+    found = read_table(file, needed=[one for one in needed if one is not None], optional=[table.id])
     asked = None if stratum is None else Counter(_strata(found, stratum))
     dropped = 0
     if reading.on_bad_rows == "drop":
-        good = _can_be_priced(found, bid, group, priors or {})
-        if limit is not None:
-            good &= ~found.negative(limit)
+        good = _can_be_priced(found, table.bid, table.group, priors or {})
+        if table.limit is not None:
+            good &= ~found.negative(table.limit)
         found, dropped = found.only(good), int(np.count_nonzero(~good))
         if found.rows == 0:
             raise BidError(f"{found.source}: no row can be priced.")
-    bids = found.numbers(bid, error=BidError)
-    ids = (
-        None
-        if id_column not in found
-        else found.keys(id_column)
-        if reading.check_ids == "exact"
-        else found.ids(id_column)
-    )
-    groups = None if group is None else found.labels(group, "a group")
-    shown = found.raw(id_column) if ids is not None else found.numbered
+    has_ids = table.id in found
     return People(
         source=found.source,
-        ids=ids,
-        id_column=shown,
-        bids=bids,
-        limits=None if limit is None else found.nonnegative_numbers(limit, error=BidError, missing=math.inf),
-        groups=groups,
+        bids=found.numbers(table.bid, error=BidError),
+        ids=(found.keys if reading.check_ids == "exact" else found.ids)(table.id) if has_ids else None,
+        groups=None if table.group is None else found.labels(table.group, "a group"),
+        id_column=found.raw(table.id) if has_ids else found.numbered,
+        limits=None
+        if table.limit is None
+        else found.nonnegative_numbers(table.limit, error=BidError, missing=math.inf),
         strata=None if stratum is None else _strata(found, stratum),
         roster_by_stratum=asked,
         dropped=dropped,
-        id_name="id" if ids is None else id_column,
+        id_name=table.id if has_ids else "id",
         lines=found.own_lines,
-        notes=found.notes_on(bid, *([] if limit is None else [limit])),
+        notes=found.notes_on(table.bid, *([] if table.limit is None else [table.limit])),
     )
 
 
@@ -220,43 +255,28 @@ class Delivered:
     """Sentences about how the file was read, where that was a choice."""
 
 
-def read_data(file: Any, people: People, *, id_column: str, value: str, kind: Kind) -> Delivered:
-    """Everybody's datum or message, in the order of the bids; missing where somebody is not in the file."""
-    found = read_table(file, needed=[value] if people.ids is None else [id_column, value])
-    places, strangers = _matched(found, people, id_column)
-    if kind == "messages":
-        texts = found.texts(value)
+def delivered_in(source: DataSource, people: People, survey: Sequence[Question] | None) -> Delivered:
+    """Return everybody's datum, message or answers in the order of the bids; missing where they are not in the data.
+
+    Yes is 1, and an answer of a choice is its place. A person who leaves a question open has dropped out of the whole.
+    """
+    found = read_table(source.file, needed=[*([] if people.ids is None else [source.id]), *source.names])
+    places, strangers = _matched(found, people, source.id)
+    if source.kind == "messages":
+        texts = found.texts(source.names[0])
         messages = [texts[place] or None if place >= 0 else None for place in places]
         return Delivered(data=messages, strangers=strangers, notes=found.notes)
-    numbers = found.numbers(value, error=DataError, may_be_missing=True)
-    data = np.where(places >= 0, numbers[places], math.nan)
-    return Delivered(data=data, strangers=strangers, notes=found.notes_on(value))
-
-
-def read_answers(
-    file: Any,
-    people: People,
-    *,
-    id_column: str,
-    columns: Sequence[str],
-    questions: Sequence[Question],
-) -> Delivered:
-    """Everybody's answers to a survey as numbers: one row per person in the order of the bids.
-
-    Yes is 1, and an answer of a choice is its place. A row is missing where somebody is not in the file, and a cell
-    where she left the question open: she has then dropped out of the whole.
-    """
-    found = read_table(file, needed=[*columns] if people.ids is None else [id_column, *columns])
-    places, strangers = _matched(found, people, id_column)
-    table = np.column_stack([_answered(found, *one) for one in zip(columns, questions, strict=True)])
+    questions = survey if source.answers and survey is not None else [None]
+    asked = list(zip(source.names, questions, strict=True))
+    table = np.column_stack([_numbers(found, *one) for one in asked])
     data = np.where((places >= 0)[:, np.newaxis], table[places], math.nan)
-    numbers = [name for name, one in zip(columns, questions, strict=True) if isinstance(one, Number)]
-    return Delivered(data=data, strangers=strangers, notes=found.notes_on(*numbers))
+    notes = found.notes_on(*(name for name, one in asked if one is None or isinstance(one, Number)))
+    return Delivered(data=data if source.answers else data[:, 0], strangers=strangers, notes=notes)
 
 
-def _answered(found: Table, column: str, question: Question) -> FloatArray:
-    """One column of answers as numbers."""
-    if isinstance(question, Number):
+def _numbers(found: Table, column: str, question: Question | None) -> FloatArray:
+    """Return a column of numbers, or of answers as numbers."""
+    if question is None or isinstance(question, Number):
         return found.numbers(column, error=DataError, may_be_missing=True)
     words = words_of(question)
     return found.coded(column, words.codes, words.allowed, capitals=words.capitals)

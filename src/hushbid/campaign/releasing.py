@@ -23,10 +23,10 @@ from hushbid.campaign.notices import (
     release_notes,
     wave_stamps,
 )
-from hushbid.campaign.people import Delivered, Kind, People, read_answers, read_data, rows_of
-from hushbid.campaign.spec import CampaignSpec, MarketTable, OutputTable
+from hushbid.campaign.people import DataSource, Delivered, People, delivered_in, rows_of
+from hushbid.campaign.spec import CampaignSpec, DataTable, MarketTable, OutputTable
 from hushbid.campaign.telling import BEFORE, UNSAID, estimate_facts, estimate_text, late_text, moved_text
-from hushbid.campaign.terms import Campaign, DataSource, data_source
+from hushbid.campaign.terms import Campaign
 from hushbid.common.arrays import id_texts, rows_text
 from hushbid.common.documents import parsed
 from hushbid.common.money import NO_CURRENCY
@@ -36,7 +36,7 @@ from hushbid.disclosure.ledger.once import named
 from hushbid.disclosure.ledger.question import as_question
 from hushbid.disclosure.ledger.store import ledger_folder, refuse_former
 from hushbid.errors import AlreadyReleased, InputError, RecordError
-from hushbid.mechanism import Market, Outcome
+from hushbid.mechanism import Outcome
 from hushbid.mechanism.releasing import plan_of
 from hushbid.mechanism.rounding import ROUNDING_ACCEPTED, takes_too_much
 from hushbid.priors.pilot import PriorSource
@@ -139,7 +139,7 @@ def release(
     # ids are hashed in a thread: that is Python's work, and reading data mostly is not
     with ThreadPoolExecutor(max_workers=1) as thread:
         names = None if people.ids is None or campaign.spec.synthetic else thread.submit(named, people.ids)
-        found = delivered or delivered_in(campaign.data, people, outcome.market)
+        found = delivered or delivered_in(campaign.data, people, outcome.market.survey)
         asked: dict[str, Any] = {
             "question": campaign.question,
             "wave": campaign.spec.wave,
@@ -163,13 +163,6 @@ def release(
     if late_field is not None:
         refuse_unsaid_late(answer.late, len(people), campaign.late, late_field)
     return Released(answer=answer, strangers=found.strangers, notes=found.notes)
-
-
-def delivered_in(source: DataSource, people: People, market: Market) -> Delivered:
-    """Return what the file of data holds: answers to a survey, or one datum or message of each person."""
-    if market.survey is not None and source.answers:
-        return read_answers(source.file, people, id_column=source.id, columns=source.names, questions=market.survey)
-    return read_data(source.file, people, id_column=source.id, value=source.names[0], kind=source.kind)
 
 
 def refuse_unsaid_late(late: Sequence[int], people: int, said: str | None, field: str) -> None:
@@ -305,14 +298,16 @@ def _campaign_of(
             "simulated_values is for the local setting; in the central one the data are values.",
             field="simulated_values",
         )
-    kind: Kind | None = "simulated_values" if simulated_values else None
+    kind = "simulated_values" if simulated_values else None
     if market.survey is not None and value_column is not None and not (market.strategy.sends_messages and kind is None):
         message = "value_column must be left out for a survey: each question's column is called as the question is."
         raise InputError(message, field="value_column")
+    table = DataTable.model_construct(id=id_column, value=value_column, kind=kind, late=late)
+    asked = [one.name for one in market.survey or ()]
     return Campaign(
         spec=CampaignSpec.model_construct(synthetic=is_synthetic(record)),
         prior=PriorSource(priors={}),
         market={},
         currency=NO_CURRENCY,
-        data=data_source(market, data, id=id_column, value=value_column, kind=kind, late=late),
+        data=DataSource.of(table, data, setting=market.setting, questions=asked),
     )

@@ -1,55 +1,36 @@
-"""A campaign as it is run: what is stated, its terms as a `Market` takes them, and where people and data are.
+"""A campaign as it is run: what is stated, as a `Market` takes it, and where people and data are.
 
 A file states one (`read_campaign`), options do (`campaign_of`), or the arguments of `hushbid.buy`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from hushbid.campaign.market import counts_of, fields_of_strata, market_terms, refuse_contradicting
-from hushbid.campaign.people import Kind, People
-from hushbid.campaign.reading import Problems, currency_of, validated
-from hushbid.campaign.spec import BidsTable, CampaignSpec
+import numpy as np
+
+from hushbid.allocation import Accuracy, Goal
+from hushbid.allocation.goals import goal_named
+from hushbid.campaign.people import DataSource, People
+from hushbid.campaign.reading import Problems, currency_of, question_of, validated
+from hushbid.campaign.spec import GOALS, BidsTable, CampaignSpec, StrataTable, Worth
 from hushbid.campaign.stated import Stated
 from hushbid.common.money import NO_CURRENCY, Currency
 from hushbid.common.staging import STREAM
 from hushbid.common.tables import ENDINGS, Library, columns_of, library_of
 from hushbid.errors import HushbidError, InputError
-from hushbid.mechanism import Market
+from hushbid.mechanism import Market, buyer_weight_for
+from hushbid.mechanism.combinations import Combination, refuse
+from hushbid.mechanism.strata import listed
 from hushbid.priors.pilot import PriorSource, prior_source
+from hushbid.questions import Question
 
 _RESULTS = (
     *(f"{table}.{end}" for table in ("decisions", "payments") for end in ENDINGS),
     *("estimate.json", "report.html", "record.json", "record", "outcome.json", "outcome", "summary.json"),
     "decided.json",
 )
-_VALUES: dict[Kind, str] = {"values": "value", "messages": "message", "simulated_values": "value"}
-"""What the column of data is called unless it is named."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataSource:
-    """Where the data are: values in the central setting, people's own noisy messages in the local one."""
-
-    file: Any
-    """A path, ``-``, columns by name, a frame that speaks Arrow, or a table that an engine reads."""
-
-    id: str
-    """The column that names people."""
-
-    names: tuple[str, ...]
-    """The column of data or messages; of a survey's answers, one for each question."""
-
-    answers: bool
-    """Whether these are columns of answers."""
-
-    kind: Kind
-    """What they hold; ``simulated_values`` are synthetic and get their noise here."""
-
-    late: Literal["paid", "unpaid"] | None
-    """What is paid for data that came after the estimate was drawn; None if nobody said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,26 +219,20 @@ def _data(spec: CampaignSpec, stated: Stated, given: Any, bids: BidsTable, probl
     table = spec.data
     if table is None:
         return None
-    kinds = _kinds(getattr(getattr(spec, "market", None), "setting", "central") == "local")
-    kind = table.kind or kinds[0]
-    if kind not in kinds:
-        allowed = " or ".join(f'"{one}"' for one in kinds)
-        problems.add("data.kind", f'must be {allowed}, got "{kind}".')
-        kind = kinds[0]
-    answers = "questions" in stated.values and kind != "messages"
-    if answers and table.value is not None:
-        problems.add("data.value", "cannot be stated together with questions, each of which has a column.")
-    names = tuple(one.column or one.name for one in spec.questions) if answers else (table.value or _VALUES[kind],)
     file = _file("data", table.file, given, stated, problems)
-    source = DataSource(file=file, id=table.id or bids.id, names=names, answers=answers, kind=kind, late=table.late)
-    columns = {f"questions.{row}": name for row, name in enumerate(names, 1)} if answers else {"data.value": names[0]}
+    asked = tuple(one.column or one.name for one in spec.questions) if "questions" in stated.values else ()
+    setting = getattr(getattr(spec, "market", None), "setting", "central")
+    source: DataSource | None = None
+    while source is None:  # what cannot be is left out, and read on
+        try:
+            source = DataSource.of(table, file, setting=setting, ids=bids.id, questions=asked)
+        except InputError as problem:
+            problems.add(f"data.{problem.field}", str(problem).removeprefix(f"{problem.field} "))
+            table = table.model_copy(update={str(problem.field): None})
+    columns = {f"questions.{row}": name for row, name in enumerate(source.names, 1)}
+    columns = columns if source.answers else {"data.value": source.names[0]}
     _check_columns("data.file", file, {"data.id": source.id, **columns}, problems)
     return source
-
-
-def _kinds(sends_messages: bool) -> tuple[Kind, ...]:
-    """What data may be; the first is usual."""
-    return ("messages", "simulated_values") if sends_messages else ("values",)
 
 
 def _file(table: str, name: str | None, given: Any, stated: Stated, problems: Problems) -> Any:
@@ -286,26 +261,137 @@ def _check_columns(place: str, file: Any, columns: Mapping[str, str | None], pro
             problems.add(name, f"{file} has no column {column!r}; it has {shown}.")
 
 
-def data_source(
-    market: Market, file: Any, *, id: str, value: str | Sequence[str] | None, kind: Kind | None, late: Any
-) -> DataSource:
-    """Return where the data are, as the arguments of `hushbid.buy` say; ``value`` may be left to its usual name."""
-    allowed = _kinds(market.strategy.sends_messages)
-    if kind is not None and kind not in allowed:
-        message = f"kind must be {' or '.join(map(repr, allowed))} in the {market.setting} setting, got {kind!r}."
-        raise InputError(message, field="kind")
-    if late not in (None, "paid", "unpaid"):
-        raise InputError(f"late must be 'paid' or 'unpaid', got {late!r}.", field="late")
-    chosen = kind or allowed[0]
-    answers = market.survey is not None and chosen != "messages"
-    if answers and market.survey is not None:
-        named = [one.name for one in market.survey] if value is None else value
-        names = tuple(named) if isinstance(named, Iterable) and not isinstance(named, str) else ()
-        if len(names) != len(market.survey):
-            message = f"value must name one column for each question ({len(market.survey)}), got {value!r}."
-            raise InputError(message, field="value")
-    elif value is not None and not isinstance(value, str):
-        raise InputError(f"value must name one column, got {value!r}.", field="value")
-    else:
-        names = (value or _VALUES[chosen],)
-    return DataSource(file=file, id=id, names=names, answers=answers, kind=chosen, late=late)
+# -- the market --------------------------------------------------------------------------------------------------------
+
+_SAME = (
+    *("setting", "user_weight", "outside_option", "max_privacy_loss", "max_correlation", "population"),
+    *("expected_share", "tolerance"),
+)
+"""Fields that a market has under the names of the campaign's table."""
+
+
+def market_terms(spec: CampaignSpec, currency: Currency) -> dict[str, Any]:
+    """Return the fields of a market but for prior and strata."""
+    questions = questions_of(spec)
+    asked = (
+        {"questions": questions} if questions else {name: getattr(spec.market, name) for name in ("bounds", "variance")}
+    )
+    return {"goal": goal_of(spec, currency), **asked, **{name: getattr(spec.market, name) for name in _SAME}}
+
+
+def questions_of(spec: CampaignSpec) -> tuple[Question, ...]:
+    """Return what is asked, if it is more than one number."""
+    return tuple(question_of(one) for one in spec.questions)
+
+
+def goal_of(spec: CampaignSpec, currency: Currency) -> Goal:
+    """Return what the buyer has; of a survey, perhaps a standard error for each question."""
+    if targets := _targets(spec):
+        return Accuracy(targets)
+    name = next(name for name in GOALS if getattr(spec.market, name) is not None)
+    number = getattr(spec.market, name)
+    if isinstance(number, Worth):
+        number = buyer_weight_for(**number.model_dump())
+    return goal_named(name, number, coin=currency.coin)
+
+
+def survey_in(path: Path) -> tuple[tuple[Question, ...], tuple[float, ...]]:
+    """Return the questions of a file, of which nothing else is read, and the standard errors that they state."""
+    stated = Stated(values={}).with_table("questions", path)
+    problems = Problems(stated)
+    spec = validated(stated, problems, CampaignSpec)
+    problems.refuse(within="questions")
+    return questions_of(spec), _targets(spec)
+
+
+def _targets(spec: CampaignSpec) -> tuple[float, ...]:
+    return tuple(one.standard_error for one in spec.questions if one.standard_error is not None)
+
+
+def refuse_contradicting(
+    spec: CampaignSpec, terms: dict[str, Any], prior: PriorSource, problems: Problems, *, planned: bool
+) -> None:
+    """Keep what does not go together as a problem of the field that states it."""
+    strata = spec.strata
+    if strata is not None and spec.market.population is not None:
+        message = "must stand in the table [strata], a number for each stratum, where there are strata."
+        problems.add("market.population", message)
+        return
+    of_strata = fields_of_strata(strata, None, terms["max_correlation"])
+    try:
+        whole = terms | of_strata
+        if strata is not None and strata.each:
+            refuse_terms(strata, terms)
+            whole = of_stratum(strata, terms, _some_stratum(terms, strata))
+        for one in prior.priors.values():
+            market = Market(prior=one, **whole)
+            if not planned:
+                market.require_roster()
+    except HushbidError as problem:
+        goal = next((name for name in GOALS if getattr(spec.market, name) is not None), "")
+        stated = problem.field == "population" or (
+            problem.field in terms and problem.field in spec.market.model_fields_set
+        )
+        name = problem.field if stated else goal
+        place = f"market.{name}" if name else "questions"
+        if problem.field in of_strata or (strata is not None and problem.field == "population"):
+            place = f"strata.{problem.field}"
+        problems.add(place, str(problem).removeprefix(f"{place.rpartition('.')[2]} "))
+
+
+def _some_stratum(terms: Mapping[str, Any], strata: StrataTable) -> str:
+    """The name of a stratum, as far as one is stated."""
+    goal = terms["goal"]
+    named = goal.standard_error if isinstance(goal, Accuracy) else None
+    return next(iter(named if isinstance(named, Mapping) else strata.population or ("all",)))
+
+
+# -- strata ------------------------------------------------------------------------------------------------------------
+
+
+def fields_of_strata(strata: StrataTable | None, people: People | None, relation: float) -> dict[str, Any]:
+    """Return the market's fields for people who are at hand, or, before any are, as far as they are known."""
+    if strata is None or strata.each:
+        return {}
+    counts = strata.population if people is None or strata.population else people.roster_by_stratum
+    return {
+        **({"shares": strata.shares} if strata.shares is not None else {"contrast": strata.contrast}),
+        "strata": [] if people is None else people.strata,
+        **({"population": counts} if counts is not None and (strata.population or relation > 0.0) else {}),
+    }
+
+
+def of_stratum(strata: StrataTable, terms: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the terms of the market of one stratum, from those of the campaign, where each has an estimate."""
+    goal = terms["goal"]
+    if isinstance(goal, Accuracy) and isinstance(goal.standard_error, Mapping):
+        goal = Accuracy(goal.standard_error[name])
+    counts = strata.population if terms["max_correlation"] > 0.0 else None
+    return {**terms, "goal": goal, "population": None if counts is None else counts[name]}
+
+
+def refuse_terms(strata: StrataTable, terms: Mapping[str, Any], names: Iterable[str] | None = None) -> None:
+    """Refuse terms that markets of single strata cannot have, or that name other strata than there are.
+
+    Before people are read there are no ``names``: then the strata that the terms name must be the same.
+    """
+    goal = terms["goal"]
+    cares = bool(np.any(np.asarray(terms["user_weight"]) > 0.0))
+    refuse(Combination(setting=terms["setting"], goal=goal.kind, each=True, user_weight=cares))
+    stated = {}
+    if isinstance(goal, Accuracy) and isinstance(goal.standard_error, Mapping):
+        stated["standard_error"] = list(goal.standard_error)
+    if strata.population is not None and terms["max_correlation"] > 0.0:
+        stated["population"] = list(strata.population)
+    there = sorted(names or next(iter(stated.values()), []))
+    for name, given in stated.items():
+        if sorted(given) != there:
+            raise InputError(f"{name} must name each stratum, {listed(there)}, and no other.", field=name)
+
+
+def counts_of(strata: StrataTable) -> Mapping[str, int]:
+    """Return how many people each stratum has, where nobody has bid yet."""
+    if strata.population is not None:
+        return strata.population
+    message = "strata.population must say how many people each stratum has, where nobody has bid yet."
+    raise InputError(message, field="strata.population")

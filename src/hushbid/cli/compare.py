@@ -158,14 +158,7 @@ def _on_bids(
     some = next(iter(campaigns.values()))
     with Steps(5) as step:
         step("reading the bids")
-        people = read_people(
-            file,
-            id_column=some.bids.id,
-            bid=some.bids.bid,
-            group=some.bids.group,
-            stratum=some.stratum,
-            ids_needed="bids.id" in options.given,
-        )
+        people = read_people(file, some.bids, stratum=some.stratum, ids_needed="bids.id" in options.given)
         for note in people.notes:
             click.echo(note, err=True)
         with rows_of(people.source, people.lines):
@@ -184,7 +177,7 @@ def _on_bids(
 def _on_prior(campaigns: "Mapping[str, Campaign]", given: dict[str, Any]) -> tuple[list[dict[str, Any]], Baselines]:
     import numpy as np
 
-    from hushbid.campaign.market import counts_of
+    from hushbid.campaign.terms import counts_of
 
     some = next(iter(campaigns.values()))
     if some.prior.is_grouped:

@@ -136,8 +136,8 @@ def _usual_question(options: Options) -> str:
 
 def _states_goal(options: Options) -> bool:
     """Return whether the options say what the buyer has."""
-    from hushbid.campaign.market import survey_in
     from hushbid.campaign.spec import GOALS
+    from hushbid.campaign.terms import survey_in
 
     survey = options.tables.get("questions")
     stated = any(f"market.{goal}" in options.given for goal in GOALS)

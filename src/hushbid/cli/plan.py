@@ -46,8 +46,7 @@ def command(campaign: Path | None, options: Options, as_json: bool, **given: Any
     more money, would do. All before anyone has bid, from simulated campaigns. --write makes a campaign file of it, as
     "hushbid new" does: one that "hushbid run" takes once people have bid in the file bids.csv next to it.
     """
-    from hushbid.campaign.market import counts_of
-    from hushbid.campaign.terms import campaign_of
+    from hushbid.campaign.terms import campaign_of, counts_of
 
     out = given["write"]
     stated = options.stated(campaign)

@@ -109,7 +109,7 @@ def _message_of_value(given: dict[str, Any], store: Path, again: bool) -> "Messa
 
 def _message_of_answers(given: dict[str, Any], store: Path, again: bool) -> "Message":
     """The layout is the market's: the best for the standard errors that the questions state, or for importance."""
-    from hushbid.campaign.market import survey_in
+    from hushbid.campaign.terms import survey_in
     from hushbid.disclosure import privatize_answers
     from hushbid.questions import layout_of
 

@@ -299,7 +299,7 @@ def test_ids_that_a_spreadsheet_would_run_are_defused_and_come_back_as_they_were
 
 def test_an_id_is_one_whether_it_was_defused_or_not(tmp_path: Path) -> None:
     people = saved(tmp_path / "p.csv", "id,bid\n=cmd,1.5\n'@me,2\n")
-    found = read_people(str(people), id_column="id", bid="bid", group=None)
+    found = read_people(str(people))
     assert found.ids == ["=cmd", "@me"]
 
 

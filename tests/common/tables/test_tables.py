@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hushbid.campaign.people import read_data, read_people
+from hushbid.campaign.people import DataSource, delivered_in, read_people
+from hushbid.campaign.spec import DataTable
 from hushbid.common.staging import write_file
 from hushbid.common.tables import Table, columns_of, read_table, table_writer
 from hushbid.engine.people import floats_of
@@ -197,9 +198,9 @@ def test_everybody_is_named_once(ids: list[str], told: str, tmp_path: Path) -> N
 def test_bids_and_data_find_each_other_however_unicode_writes_a_name(tmp_path: Path) -> None:
     reports = saved(tmp_path / "bids.csv", "id,bid\nZoe\u0308,1\nann,2\n")
     data = saved(tmp_path / "data.csv", "id,value\n ann,7\nZo\u00eb ,5\n")
-    people = read_people(str(reports), id_column="id", bid="bid", group=None)
+    people = read_people(str(reports))
     assert people.ids == ["Zo\u00eb", "ann"]
-    found = read_data(str(data), people, id_column="id", value="value", kind="values")
+    found = delivered_in(DataSource.of(DataTable(), str(data), setting="central"), people, None)
     assert (found.data.tolist(), found.strangers) == ([5.0, 7.0], 0)
 
 

@@ -83,8 +83,7 @@ class MoneyTable(Table):
     """
 
     decimals: Annotated[
-        Annotated[int, Field(ge=0, le=_MOST_DECIMALS)] | None,
-        About(allowed=f"a whole number from 0 to {_MOST_DECIMALS}", absent="of the currency", example=2),
+        Annotated[int, Field(ge=0, le=_MOST_DECIMALS)] | None, About(absent="of the currency", example=2)
     ] = None
     """How many decimals the smallest coin has, of a code that is not on ISO's list.
 
@@ -181,9 +180,7 @@ class OutputTable(Table):
     decisions: Literal["csv", "csv.gz", "parquet", "xlsx"] = "csv"
     """The format of the tables."""
 
-    level: Annotated[
-        float, Field(gt=0, le=0.999999, allow_inf_nan=False), About(allowed="a number above 0 and at most 0.999999")
-    ] = 0.95
+    level: Annotated[float, Field(gt=0, le=0.999999, allow_inf_nan=False)] = 0.95
     """How sure the interval is to be."""
 
 
@@ -208,9 +205,7 @@ class CampaignSpec(Table):
     unit: Annotated[Text | None, About(absent="none", example="hours")] = None
     """The unit of the data."""
 
-    wave: Annotated[
-        int, Field(ge=1, le=_LAST_WAVE), About(allowed=f"a whole number from 1 to {_LAST_WAVE}", example=2)
-    ] = 1
+    wave: Annotated[int, Field(ge=1, le=_LAST_WAVE), About(example=2)] = 1
     """Which time the same people are asked the same.
 
     A later wave brings new data; the very data of another wave are refused. Record and report say which wave it is and

@@ -19,7 +19,7 @@ class About:
     """What is to be said of a field or a type of fields beyond its help."""
 
     allowed: str = ""
-    """What may be stated, after "must be"."""
+    """What may be stated, after "must be", where no type and no limits say it."""
 
     absent: str = ""
     """What holds if the field is left out, where that is no value of its own."""
@@ -80,13 +80,11 @@ def by_stratum(value: dict[str, Any]) -> dict[str, Any]:
 
 
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False), About(allowed="a number above 0")]
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False), About(allowed="a number of at least 0")]
-Correlation = Annotated[
-    float, Field(ge=0, le=1, allow_inf_nan=False), About(allowed="a number of at least 0 and at most 1")
-]
-Portion = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False), About(allowed="a number above 0 and at most 1")]
-Count = Annotated[int, Field(ge=1, le=MOST_PEOPLE), About(allowed=f"a whole number from 1 to {MOST_PEOPLE}")]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Correlation = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Portion = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, le=MOST_PEOPLE)]
 Flag = Annotated[bool, About(allowed="true or false")]
 Text = Annotated[str, AfterValidator(_text), About(allowed="a text in quotes")]
 Bounds = Annotated[
@@ -156,6 +154,11 @@ def allowed_of(field: FieldInfo) -> str:
             return " or ".join(f'"{word}"' for word in get_args(kind))
         if isinstance(kind, About) and kind.allowed:
             return kind.allowed
+    if limits := range_of(field):
+        if int in _kinds(field.annotation):
+            return f"a whole number from {limits['ge']} to {limits['le']}"
+        words = {"gt": "above", "ge": "of at least", "le": "at most"}
+        return f"a number {' and '.join(f'{words[name]} {limit:g}' for name, limit in limits.items())}"
     return "a table" if table_of(field) else "a text in quotes"
 
 

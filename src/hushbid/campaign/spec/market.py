@@ -117,7 +117,7 @@ class MarketTable(Table):
     buyer_weight: Annotated[
         Annotated[Annotated[Positive, Tag("number")] | Annotated[Worth, Tag("table")], Discriminator(_number_or_table)]
         | None,
-        About(allowed="a number above 0", absent=_ONE_OF_GOALS, example=20),
+        About(absent=_ONE_OF_GOALS, example=20),
     ] = None
     """What one unit of squared error costs you, in money.
 
@@ -169,11 +169,7 @@ class MarketTable(Table):
     It must be fixed before anybody bids. If fewer people bid than the price was planned for, usually more is spent.
     """
 
-    tolerance: Annotated[
-        float,
-        Field(gt=0, le=1e-6, allow_inf_nan=False),
-        About(allowed="a number above 0 and at most 1e-06"),
-    ] = 1e-6
+    tolerance: Annotated[float, Field(gt=0, le=1e-6, allow_inf_nan=False)] = 1e-6
     """How exactly payments are integrated, relative to the largest payment.
 
     What is left is stated as `incentive_error`.
@@ -228,11 +224,7 @@ class QuestionTable(Table):
     From 2 to 100 texts.
     """
 
-    importance: Annotated[
-        float,
-        Field(ge=1e-6, le=1e6, allow_inf_nan=False),
-        About(allowed="a number of at least 1e-06 and at most 1e+06"),
-    ] = 1.0
+    importance: Annotated[float, Field(ge=1e-6, le=1e6, allow_inf_nan=False)] = 1.0
     """How much an error of this question counts relative to the others', each relative to its range."""
 
     standard_error: Annotated[Positive | None, About(absent="none", example=0.5)] = None

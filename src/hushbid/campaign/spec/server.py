@@ -84,9 +84,7 @@ class ServerTable(Table):
     fee_after_withdrawal: Flag = False
     """Whether a person who bid and then withdrew keeps the fee."""
 
-    minimum_people: Annotated[
-        int, Field(ge=1, le=MOST_INVITED), About(allowed=f"a whole number from 1 to {MOST_INVITED}")
-    ] = 10
+    minimum_people: Annotated[int, Field(ge=1, le=MOST_INVITED)] = 10
     """With fewer bids nothing is bought. On a server at least 5: figures of fewer people reveal their bids."""
 
     bid_by: Annotated[_Moment | None, About(absent="none")] = None

@@ -21,10 +21,10 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from hushbid.allocation import Accuracy, Budget, Goal, HardBudget
-from hushbid.campaign.market import goal_of, market_terms, questions_of
 from hushbid.campaign.reading import Problems, SpecError, currency_of, validated
 from hushbid.campaign.spec import GOALS, MOST_INVITED, About, CampaignSpec, MarketTable, fields_of
 from hushbid.campaign.stated import Stated
+from hushbid.campaign.terms import goal_of, market_terms, questions_of
 from hushbid.common.money import Currency
 from hushbid.disclosure.error import FEWEST_PEOPLE
 from hushbid.errors import HushbidError, InputError
