@@ -20,7 +20,7 @@ from benchmarks import load
 from benchmarks.harness import Row
 from hushbid.client import AnalystClient
 from hushbid.client.messages import new_secret
-from hushbid.server.bot_campaigns import SETTINGS, play_campaign
+from hushbid.server.bots.campaigns import SETTINGS, play_campaign
 from hushbid.server.installation import DataDir
 from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.service import Service

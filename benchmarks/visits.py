@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hushbid.client import AnalystClient
-from hushbid.server.bot_campaigns import SETTINGS, play_campaign
+from hushbid.server.bots.campaigns import SETTINGS, play_campaign
 from hushbid.server.installation import DataDir
 from hushbid.server.service import Service
 from hushbid.server.service.use_case import Effort

@@ -76,17 +76,18 @@ def test_plan_and_run_check_what_only_a_server_uses(tmp_path: Path, table: str, 
 def test_a_file_takes_values_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "sleep.toml"
     text = MARKET.replace("buyer_weight = 7", 'budget = "${BUDGET}"')
-    path.write_text(f'title = "Sleep of ${{WHOM}}, $$5"\n{text}')
+    path.write_text(f'title = "Sleep of ${{WHOM}}, $$5"\nunit = "${{BUDGET}}"\n{text}')
     plan = ["plan", str(path), "--people", "30", "--repetitions", "20", "--json"]
     monkeypatch.setenv("WHOM", "nurses")
     wrong = CliRunner().invoke(main, plan)
-    assert (wrong.exit_code, "line 7, market.budget: names the environment variable BUDGET, which" in wrong.stderr) == (
+    assert (wrong.exit_code, "line 8, market.budget: names the environment variable BUDGET, which" in wrong.stderr) == (
         2,
         True,
     ), wrong.output
     monkeypatch.setenv("BUDGET", "300")
     assert '"amount": 300.0' in CliRunner().invoke(main, plan).stdout
-    assert Stated.of_file(path).values["title"] == "Sleep of nurses, $5"
+    values = Stated.of_file(path).values
+    assert (values["title"], values["unit"]) == ("Sleep of nurses, $5", "300")  # a text stays one
 
 
 def test_a_file_of_a_server_can_be_planned_and_written_again(tmp_path: Path) -> None:

@@ -76,6 +76,16 @@ def test_a_goal_that_differs_is_named_and_both_are_as_a_run_decides(home: Path) 
         assert side["total_payment_minor"] == run["total_payment_minor"]
 
 
+def test_options_take_the_place_of_what_files_say(home: Path) -> None:
+    alone = told("a.toml", "--setting", "local", "--population", "12")  # against itself
+    assert alone["differences"] == {"market.setting": ["central", "local"]}
+    assert alone["a"] == {**told("a.toml", "--budget", "30")["a"], "called": alone["a"]["called"]}
+    Path("b.toml").write_text(CAMPAIGN.replace("budget = 20", "standard_error = 3"))
+    both = told("a.toml", "b.toml", "--budget", "30")
+    assert both["differences"] == {"title": ["a", "b"]}
+    assert both["a"]["total_payment_minor"] > alone["a"]["total_payment_minor"]
+
+
 def test_a_record_its_folder_and_its_campaign_file_compare_as_one_purchase(home: Path) -> None:
     Path("a.toml").write_text(CAMPAIGN[: CAMPAIGN.index("[data]")])
     assert hushbid("run", "a.toml").exit_code == 0
@@ -155,14 +165,17 @@ def test_a_prior_from_a_pilot_is_named_without_its_values(home: Path) -> None:
     ("arguments", "sentence"),
     [
         (("a.toml", "./a.toml"), "must be two campaigns"),
-        (("a.toml",), "give two of them"),
+        (("a.toml",), "a.toml is one campaign: name another, or options that change it"),
         (("a.toml", "b.toml", "c.toml"), "got 3 files"),
         (("a.toml", "bids.csv"), "bids.csv must be a campaign file"),
         (("a.toml", "."), "holds no record.json"),
         (("a.toml", "nothing.toml"), "nothing.toml does not exist"),
         (("a.toml", "-"), "not - for a stream"),
-        (("a.toml", "b.toml", "--budget", "5"), "--budget must not be given beside two campaigns"),
-        (("a.toml", "b.toml", "--no-baselines"), "--baselines must not be given beside two campaigns"),
+        (("a.toml", ".", "--budget", "5"), "holds no record.json"),
+        (("a.toml", "record.json", "--budget", "5"), "record.json is a record, which options cannot change"),
+        (("a.toml", "a.json", "--budget", "-5"), "--budget must be a number above 0"),
+        (("bids.csv", "--setting", "local"), "--setting is for campaign files"),
+        (("a.toml", "b.toml", "--no-baselines"), "--baselines must not be given with campaigns"),
         (("a.toml", "dear.toml"), "dear.toml: standard_error must be above"),
         (("a.toml", "stream.toml"), "not standard input"),
         ((), "--prior is missing"),

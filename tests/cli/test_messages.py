@@ -120,7 +120,7 @@ def test_every_command_that_takes_a_market_from_options_takes_the_same_ones() ->
     takes = {name for name, found in names.items() if "budget" in found}
     assert takes == {"new", "run", "price", "plan", "compare"}
     for name in takes:
-        assert shared - names[name] == ({"setting"} if name == "compare" else set()), name
+        assert shared - names[name] == set(), name
 
 
 # -- what is shown -----------------------------------------------------------------------------------------------------

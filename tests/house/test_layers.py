@@ -34,7 +34,6 @@ LAYERS = (
 # Inside the server, likewise.
 SERVER = (
     ("demo", "admin"),
-    ("bot_campaigns",),
     ("pages", "bots"),
     ("http",),
     ("service",),

@@ -7,15 +7,13 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from hushbid.cli import bots as bots_command
-from hushbid.cli import main
 from hushbid.client import AnalystClient
 from hushbid.errors import InputError, ServerFailed
 from hushbid.priors import Uniform
-from hushbid.server.bot_campaigns import PATIENCE, SETTINGS, Played, play_campaign, play_links
-from hushbid.server.bots import MIXTURE, STRATEGIES, people
+from hushbid.server.bots.__main__ import main
+from hushbid.server.bots.bot import MIXTURE, STRATEGIES, people
+from hushbid.server.bots.campaigns import PATIENCE, SETTINGS, Played, play_campaign, play_links
 from tests.client.stand_in import URL, StandIn
 from tests.extent import by_turns
 from tests.server.support import with_fields
@@ -131,40 +129,38 @@ def test_an_unknown_strategy_is_refused() -> None:
 
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch) -> StandIn:
-    """``python -m hushbid.cli.bots`` against a stand-in."""
+    """``python -m hushbid.server.bots`` against a stand-in."""
     server = StandIn()
     real = httpx.MockTransport(server)
     made = httpx.Client
     monkeypatch.setattr(httpx, "Client", lambda **given: made(**{**given, "transport": real}))
+    monkeypatch.setenv("HUSHBID_TOKEN", "t")
     return server
 
 
-def test_the_command_plays_and_says_what_came_of_it(command: StandIn) -> None:
-    told = CliRunner().invoke(main, ["bots", URL, "--n", "30", "--json"], env={"HUSHBID_TOKEN": "t"})
-    assert told.exit_code == 0, told.output
-    facts = json.loads(told.stdout)
-    assert (facts["bots"], facts["state"], facts["ok"]) == (30, "released", True)
+@pytest.mark.parametrize("setting", ["central", "local"])
+def test_the_command_plays_and_says_what_came_of_it(
+    setting: str, command: StandIn, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([URL, "--n", "30", "--setting", setting]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["bots"], facts["state"], facts["receipts"], facts["ok"]) == (30, "released", 30, True)
     assert facts["estimate"] == {"estimate": 7.0}
 
 
-def test_the_command_explains_itself_to_people(command: StandIn) -> None:
-    told = CliRunner().invoke(main, ["bots", URL, "--n", "30", "--setting", "local"], env={"HUSHBID_TOKEN": "t"})
-    assert told.exit_code == 0, told.output
-    assert "30 receipts were compared with what the server acknowledged." in told.stdout
-    assert "Nothing was lost, doubled or changed." in told.stdout
-
-
-def test_the_command_ends_with_status_1_where_something_is_wrong(command: StandIn) -> None:
+def test_the_command_ends_with_status_1_where_something_is_wrong(
+    command: StandIn, capsys: pytest.CaptureFixture[str]
+) -> None:
     command.fault = "change a bid"
-    told = CliRunner().invoke(main, ["bots", URL, "--n", "10"], env={"HUSHBID_TOKEN": "t"})
-    assert told.exit_code == 1
-    assert "PROBLEM  A truthful bot's acknowledged bid is not on its receipt." in told.stdout
+    assert main([URL, "--n", "10"]) == 1
+    assert "PROBLEM  A truthful bot's acknowledged bid is not on its receipt." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         ([], "Give an analyst's token"),
+        (["--n", "0"], "must be from 1"),
         (["--links", "links.txt"], "leads to another server"),
         (["--links", "links.txt", "--prior", "normal:0,1"], "must be a family"),
         (["--token-file", "token.txt", "--campaign", "links.txt"], "must be a campaign file, and cannot be read"),
@@ -172,18 +168,28 @@ def test_the_command_ends_with_status_1_where_something_is_wrong(command: StandI
     ],
 )
 def test_a_bad_call_is_refused_in_a_sentence(
-    arguments: list[str], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arguments: list[str],
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("HUSHBID_TOKEN", raising=False)
     (tmp_path / "links.txt").write_text("https://elsewhere.example/p#secret\n")
     (tmp_path / "token.txt").write_text("t\n")
     (tmp_path / "empty.toml").write_text("")
-    told = CliRunner().invoke(main, ["bots", "http://127.0.0.1:9", *arguments])
-    assert (told.exit_code, told.stdout) == (2, "")
-    assert sentence in told.stderr
-    assert "secret" not in told.stderr
+    with pytest.raises(SystemExit) as ended:
+        raise SystemExit(main(["http://127.0.0.1:9", *arguments]))
+    told = capsys.readouterr()
+    assert (ended.value.code, told.out) == (2, "")
+    assert sentence in told.err
+    assert "secret" not in told.err
 
 
-def test_the_commands_strategies_are_those_there_are() -> None:
-    assert bots_command.STRATEGIES == STRATEGIES
+def test_a_server_that_is_not_there_is_told_by_the_status(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HUSHBID_TOKEN", "t")
+    assert main(["http://127.0.0.1:9", "--n", "2"]) == 7
+    assert "cannot be reached" in capsys.readouterr().err

@@ -17,8 +17,8 @@ from hushbid.cli import main
 from hushbid.client import AnalystClient, Invitation, MessageFolder, MessageMemory, ParticipantClient
 from hushbid.errors import Conflict, InputError, NotAllowed, NotFound, RecordError
 from hushbid.receipts.log import to_lines
-from hushbid.server.bot_campaigns import SETTINGS, play_campaign
-from hushbid.server.bots import STRATEGIES
+from hushbid.server.bots.bot import STRATEGIES
+from hushbid.server.bots.campaigns import SETTINGS, play_campaign
 from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.service import Service
 from hushbid.verification.receipts import verify_log, verify_receipt

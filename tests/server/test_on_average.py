@@ -9,7 +9,7 @@ import pytest
 from hushbid import Budget, HardBudget
 from hushbid.client import AnalystClient, MessageMemory, ParticipantClient
 from hushbid.errors import InputError
-from hushbid.server.bot_campaigns import play_campaign
+from hushbid.server.bots.campaigns import play_campaign
 from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.model.views import PlannedPriceView
 from hushbid.server.pages.forecast_words import planned_words

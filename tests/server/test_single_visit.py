@@ -17,7 +17,7 @@ from hushbid.client.messages import new_secret
 from hushbid.common.documents import parsed
 from hushbid.errors import Conflict, DataError, HushbidError, InputError, NotAllowed
 from hushbid.record import Record
-from hushbid.server.bot_campaigns import SETTINGS, play_campaign
+from hushbid.server.bots.campaigns import SETTINGS, play_campaign
 from hushbid.server.model.states import CampaignState
 from hushbid.server.service import Service
 from hushbid.server.store import participants

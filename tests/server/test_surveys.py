@@ -17,7 +17,7 @@ from hushbid.errors import DataError, NotAllowed, RecordError, ReleaseError
 from hushbid.questions import Choice, Number, YesNo
 from hushbid.receipts.log import to_lines
 from hushbid.receipts.receipt import questions_hash
-from hushbid.server.bot_campaigns import play_campaign
+from hushbid.server.bots.campaigns import play_campaign
 from hushbid.server.service import Service
 from hushbid.verification.verifying import verify
 from tests.extent import each

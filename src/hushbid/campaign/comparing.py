@@ -19,11 +19,12 @@ import numpy as np
 
 from hushbid.allocation import Accuracy
 from hushbid.allocation.goals import name_of
-from hushbid.campaign.deciding import Decision, Everybody, decide
-from hushbid.campaign.drafting import toml_value
+from hushbid.campaign.deciding import Decision, Everybody, Step, decide
+from hushbid.campaign.drafting import prior_text, setting_text
 from hushbid.campaign.people import AT_ONCE, People, places_of
 from hushbid.campaign.releasing import people_of
-from hushbid.campaign.terms import read_campaign
+from hushbid.campaign.stated import Stated
+from hushbid.campaign.terms import campaign_of
 from hushbid.common import numbers
 from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.common.money import NO_CURRENCY, Currency
@@ -44,12 +45,7 @@ _ESTIMATED = re.compile(
 
 _QUESTION = re.compile(r"(questions\.\d+)\.")
 
-_MOST_NUMBERS = 8
-"""A longer list is not shown."""
-
 _KINDS = f"a campaign file (.toml), a record (.json) or a folder that holds {DOCUMENT}"
-
-Step = Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -166,7 +162,10 @@ class SideBySide:
 
     def to_dict(self) -> dict[str, Any]:
         """For programs; nothing in it belongs to one person."""
-        shown = {name: [_plain(one) for one in pair] for name, pair in self.differences.items()}
+        shown = {
+            name: [prior_text(one) if isinstance(one, Prior) else one for one in pair]
+            for name, pair in self.differences.items()
+        }
         return {
             **{
                 name: {"called": side.called, **side.facts, "above_spending_limit": side.above_spending_limit}
@@ -239,19 +238,28 @@ class SideBySide:
             return ["They state the same."]
         rows: list[tuple[str, ...]] = [("what differs", "A", "B")]
         for name, pair in self.differences.items():
-            shown = [_shown(one) for one in pair]
+            shown = [setting_text(one) for one in pair]
             rows.append((name, shown[0], shown[1] if shown[0] != shown[1] else f"{shown[1]}, of other values"))
         return [numbers.table(rows)]
 
 
-def side_by_side(a: Path, b: Path, *, step: Step = lambda message: None) -> SideBySide:
-    """Read two campaigns, and decide about those that are files; nothing is drawn or written."""
-    if a.exists() and b.exists() and a.samefile(b):
+Changes = Callable[[Path], Stated]
+"""What a campaign file states with options in the place of what it says."""
+
+
+def side_by_side(
+    a: Path, b: Path | None = None, *, changes: Changes | None = None, step: Step = lambda message: None
+) -> SideBySide:
+    """Read two campaigns, or one with and without ``changes``, and decide about files; nothing is drawn or written."""
+    if b is not None and a.exists() and b.exists() and a.samefile(b):
         raise InputError(f"A and B must be two campaigns, but {a} and {b} are one.", field="files")
+    if b is None and changes is None:
+        message = f"{a} is one campaign: name another, or options that change it."
+        raise InputError(message, field="files")
     sides = []
-    for path in (a, b):
+    for path, changed in ((a, changes if b else None), (b or a, changes)):
         step(f"reading {path.name}")
-        sides.append(side_of(path))
+        sides.append(side_of(path, changed))
     return SideBySide(a=sides[0], b=sides[1], rows=_in_both(*(side.everybody.people for side in sides)))
 
 
@@ -265,22 +273,24 @@ def _in_both(a: People, b: People) -> tuple[IndexArray, IndexArray] | None:
     return rows, places[rows]
 
 
-def side_of(path: Path) -> Side:
+def side_of(path: Path, changes: Changes | None = None) -> Side:
     """The campaign of a file, a record, or a folder that holds one."""
     if path.suffix == ".toml" and not path.is_dir():
-        return _of_file(path)
+        return _of_file(path, changes or Stated.of_file)
+    found = path
     if path.is_dir():
         found = path if (path / DOCUMENT).exists() else present(path / DOCUMENT)
         if not found.exists():
             raise InputError(f"{path} holds no {DOCUMENT}: compare takes {_KINDS}.", field="files")
-        return _of_record(found, str(path))
-    if path.suffix == ".json":
-        return _of_record(path, str(path))
-    raise InputError(f"{path} must be {_KINDS}.", field="files")
+    elif path.suffix != ".json":
+        raise InputError(f"{path} must be {_KINDS}.", field="files")
+    if changes is not None:
+        raise InputError(f"{path} is a record, which options cannot change: name its campaign file.", field="files")
+    return _of_record(found, str(path))
 
 
-def _of_file(path: Path) -> Side:
-    campaign = read_campaign(path, data={})  # whether there are data makes no difference here
+def _of_file(path: Path, changes: Changes) -> Side:
+    campaign = campaign_of(changes(path), data={})  # whether there are data makes no difference here
     if campaign.bids.file == STREAM:
         message = f"{path}: bids.file must be a file to be compared, not standard input."
         raise InputError(message, field="bids.file")
@@ -372,32 +382,3 @@ def _figure(value: float) -> str:
 def _ratio(a: float, b: float) -> str:
     """How many times A is B; nothing where that says nothing."""
     return number(b / a) if 0.0 < a < math.inf and 0.0 <= b < math.inf else ""
-
-
-def _plain(value: Any) -> Any:
-    """A setting for programs; the values of a pilot are nobody's business."""
-    return value if not isinstance(value, Prior) else _prior_text(value)
-
-
-def _shown(value: Any) -> str:
-    """A setting for people, as a campaign file states it."""
-    if value is None:
-        return "not stated"
-    if isinstance(value, Prior):
-        return numbers.four_digits(_prior_text(value))
-    if isinstance(value, list) and len(value) > _MOST_NUMBERS:
-        return f"{count(len(value))} values"
-    return toml_value(value)
-
-
-def _prior_text(prior: Prior) -> str:
-    """A prior as one states it; of one that holds values from a pilot only its family."""
-    form = prior.to_dict()
-    return str(form["family"]) if _holds_values(form) else prior.to_text()
-
-
-def _holds_values(form: Any) -> bool:
-    """Whether a prior's form holds values that were observed, or a long list of anything."""
-    if isinstance(form, Mapping):
-        return "values" in form or any(map(_holds_values, form.values()))
-    return isinstance(form, list) and (len(form) > _MOST_NUMBERS or any(map(_holds_values, form)))

@@ -16,10 +16,15 @@ from pydantic.fields import FieldInfo
 from hushbid.campaign.spec import CampaignSpec, Table, about, choices_of, help_of, table_of
 from hushbid.campaign.stated import Stated
 from hushbid.campaign.terms import campaign_of
+from hushbid.common.numbers import count, four_digits
 from hushbid.common.staging import STREAM
 from hushbid.errors import InputError
+from hushbid.priors import Prior
 
 _WIDTH = 110
+_MOST_NUMBERS = 8
+"""A longer list is not shown."""
+
 _HEAD = (
     "# A campaign for Hushbid. Lines that begin with # are comments; a field behind a # is not stated.",
     "# Paths are relative to this file. Check it and buy with: hushbid run FILE",
@@ -128,3 +133,27 @@ def toml_value(value: Any) -> str:
         case Mapping():
             return f"{{ {', '.join(f'{toml_value(str(name))} = {toml_value(one)}' for name, one in value.items())} }}"
     raise InputError(f"A campaign file cannot hold a {type(value).__name__}.")
+
+
+def setting_text(value: Any) -> str:
+    """Return a setting for people, as a campaign file states it."""
+    if value is None:
+        return "not stated"
+    if isinstance(value, Prior):
+        return four_digits(prior_text(value))
+    if isinstance(value, list) and len(value) > _MOST_NUMBERS:
+        return f"{count(len(value))} values"
+    return toml_value(value)
+
+
+def prior_text(prior: Prior) -> str:
+    """Return a prior as a file states it; of one that holds values from a pilot only its family."""
+    form = prior.to_dict()
+    return str(form["family"]) if _holds_values(form) else prior.to_text()
+
+
+def _holds_values(form: Any) -> bool:
+    """Whether a prior's form holds values that were observed, or a long list of anything."""
+    if isinstance(form, Mapping):
+        return "values" in form or any(map(_holds_values, form.values()))
+    return isinstance(form, list) and (len(form) > _MOST_NUMBERS or any(map(_holds_values, form)))

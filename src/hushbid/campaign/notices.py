@@ -21,13 +21,31 @@ SYNTHETIC = Sentence(
 SIMULATED = Sentence(noted("The data are simulated: noise was added by the platform, not by people's own devices."))
 
 SYNTHETIC_STAMP = "synthetic: nobody in this campaign was promised anything, and its estimate may be one of many draws"
-_QUESTION, _WAVE = "question: ", "wave: "
-_NOTE = re.compile(
-    r"(prior): \{.*|(campaign|question): .*|(campaign file sha256): [0-9a-f]{64}|(wave|waves before): (\d{1,9})"
-    r"|(late data): (\d{1,9}) (paid|unpaid)|(stratum): one of (\d{1,9}) of (.*)",
-    flags=re.DOTALL,
-)
-"""The notes that are not notices of the campaign's own."""
+_NOTES = {
+    "prior": r"\{.*",
+    "campaign": ".*",
+    "question": ".*",
+    "campaign file sha256": "[0-9a-f]{64}",
+    "wave": r"\d{1,999}",
+    "waves before": r"\d{1,9}",
+    "late data": r"(\d{1,9}) (paid|unpaid)",
+    "stratum": r"one of (\d{1,9}) of (.*)",
+}
+"""The notes that are not notices of the campaign's own, by name."""
+
+
+def noted_in(record: Record) -> tuple[dict[str, re.Match[str]], list[str]]:
+    """Return what a record notes, by the names of notes, and the campaign's own notices."""
+    ours: dict[str, re.Match[str]] = {}
+    own = []
+    for note in record.notes:
+        name, _, value = note.partition(": ")
+        found = re.fullmatch(_NOTES[name], value, flags=re.DOTALL) if name in _NOTES else None
+        if found is None or name in ours:
+            own.append(note)
+        else:
+            ours[name] = found
+    return ours, own
 
 
 def wave_notices(wave: int, before: int) -> list[Sentence]:
@@ -102,42 +120,21 @@ def release_notes(
 
 def notices_of(record: Record, *, synthetic: bool) -> list[str | Sentence]:
     """The sentences above everything: ours that follow from the notes, and the campaign's own."""
-    own: list[str | Sentence] = []
-    noted_already: dict[str, tuple[str, ...]] = {}
-    simulated = False
-    for note in record.notes:
-        found = _NOTE.fullmatch(note)
-        values = () if found is None else tuple(part for part in found.groups() if part is not None)
-        if note == str(SIMULATED) and not simulated:
-            simulated = True
-        elif values and values[0] not in noted_already:
-            noted_already[values[0]] = values[1:]
-        else:
-            own.append(note)
-    return [
-        *([SYNTHETIC] if synthetic else []),
-        *_of_stratum(noted_already),
-        *own,
-        *_of_release(noted_already),
-        *([SIMULATED] if simulated else []),
-    ]
-
-
-def _of_stratum(notes: dict[str, tuple[str, ...]]) -> list[Sentence]:
-    if "stratum" not in notes:
-        return []
-    count, campaign = notes["stratum"]
-    return [stratum_notice(campaign, int(count))]
-
-
-def _of_release(notes: dict[str, tuple[str, ...]]) -> list[Sentence]:
-    found = []
+    notes, own = noted_in(record)
+    found: list[str | Sentence] = [SYNTHETIC] if synthetic else []
+    if "stratum" in notes:
+        count, campaign = notes["stratum"].groups()
+        found.append(stratum_notice(campaign, int(count)))
+    simulated = str(SIMULATED) in own
+    if simulated:
+        own.remove(str(SIMULATED))
+    found += own
     if "wave" in notes and "waves before" in notes:
         found += wave_notices(int(notes["wave"][0]), int(notes["waves before"][0]))
     if "late data" in notes:
-        number, paid = notes["late data"]
+        number, paid = notes["late data"].groups()
         found.append(late_notice(int(number), "paid" if paid == "paid" else "unpaid"))
-    return found
+    return [*found, *([SIMULATED] if simulated else [])]
 
 
 # -- what a record says of the question -------------------------------------------------------------------------------
@@ -155,22 +152,19 @@ def is_synthetic(record: Record) -> bool:
 
 def asked_notes(question: str, wave: int) -> list[str]:
     """How a record says what is asked, for a release from it; `asked_by` reads it."""
-    return [f"{_QUESTION}{question}", f"{_WAVE}{wave}"]
+    return [f"question: {question}", f"wave: {wave}"]
 
 
 def asked_by(record: Record, question: str | None, wave: int | None) -> tuple[str, int]:
     """What is asked, and in which wave: as the record says, or else as given."""
-    stated, number = _note(record, _QUESTION), _note(record, _WAVE) or ""
+    notes, _ = noted_in(record)
+    stated = notes["question"][0] if "question" in notes else None
+    number = int(notes["wave"][0]) if "wave" in notes else None
     if stated is not None and question is not None and as_question(stated) != as_question(question):
         message = f"question must be that of the record, {stated!r}, or be left out, got {question!r}."
         raise InputError(message, field="question")
-    if number.isdecimal() and len(number) > len(str(LAST_WAVE)):
+    if number is not None and number > LAST_WAVE:
         raise InputError(f"The record's wave must be a whole number from 1 to {LAST_WAVE}.")
-    if number.isdecimal() and wave is not None and int(number) != wave:
+    if number is not None and wave not in (None, number):
         raise InputError(f"wave must be that of the record, {number}, or be left out, got {wave}.", field="wave")
-    return stated or question or "the mean", int(number) if number.isdecimal() else wave or 1
-
-
-def _note(record: Record, start: str) -> str | None:
-    """The first note that begins so; notices of the campaign's own come after ours."""
-    return next((note.removeprefix(start) for note in record.notes if note.startswith(start)), None)
+    return stated or question or "the mean", number or wave or 1

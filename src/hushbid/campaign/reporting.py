@@ -9,12 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hushbid.campaign.notices import asked_by, is_synthetic, notices_of
+from hushbid.campaign.notices import asked_by, is_synthetic, noted_in, notices_of
 from hushbid.errors import InputError
 from hushbid.record import Record
 from hushbid.report import AuditLine, build_report, render_report
 
-_CAMPAIGN = "campaign: "
 _OVERLAP = "prior fitted on participants"
 
 
@@ -35,11 +34,11 @@ def recorded_page(
     question, _ = asked_by(record, question, None)
     if record.outcome.market.survey is not None and unit:
         raise InputError("unit cannot be stated of a survey, each of whose questions has its own.", field="unit")
-    noted = next((note.removeprefix(_CAMPAIGN) for note in record.notes if note.startswith(_CAMPAIGN)), None)
+    notes, _ = noted_in(record)
     report = build_report(
         record.outcome,
         record.release,
-        title=title or noted or "A campaign",
+        title=title or ("campaign" in notes and notes["campaign"][0]) or "A campaign",
         question=question,
         unit=unit,
         money=record.money,

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, get_args, get_origin
 
 from hushbid.campaign.spec import GOALS, CampaignSpec, fields_of
 from hushbid.errors import InputError
@@ -129,7 +129,7 @@ def field_kinds(name: str) -> set[Any]:
 
 
 def _plain_types(annotation: Any) -> Iterator[Any]:
-    inner = get_args(annotation)
+    inner = get_args(annotation)[: 1 if get_origin(annotation) is Annotated else None]
     if not inner:
         yield annotation if isinstance(annotation, type) or annotation is Any else type(annotation)
     for one in inner:

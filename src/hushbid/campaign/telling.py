@@ -20,7 +20,7 @@ from hushbid.common.numbers import (
 )
 from hushbid.disclosure import Answer, ErrorModel, QuestionAnswer, Release
 from hushbid.mechanism import Market
-from hushbid.questions import Choice, Number
+from hushbid.questions import Choice, Number, YesNo
 
 UNSAID = "the mean"
 """What is asked if nothing else is said."""
@@ -84,62 +84,51 @@ def _public(release: Release) -> dict[str, Any]:
     return shown
 
 
-def estimate_text(release: Release, level: float, question: str = "the mean", unit: str = "") -> str:
+def estimate_text(release: Release, level: float, question: str = UNSAID, unit: str = "") -> str:
     """Return the estimate and its interval in a sentence, and who is missing; of a survey, a line for each question."""
     gone = f"{numbers.people(release.absent)} did not deliver; the interval allows for it." if release.absent else ""
     lines = [] if release.strata is None or not release.strata.about else [release.strata.about]
     if not release.answers:
         if release.strata is not None and question == UNSAID:
             question = release.strata.words
-        sentence = _number_text(release.results[0], question, unit, level)
+        sentence = _answer_text(release.results[0], question, unit, level)
         return "\n".join([f"{sentence} {gone}".rstrip(), *lines])
     if len(release.answers) > 1:
         lines.insert(0, "Each interval is sure by itself, not all of them together.")
-    lines = [*(_answer_text(one, level) for one in release.answers), *lines]
-    return "\n".join([*lines, *([gone.replace("the interval allows", "intervals allow")] if gone else [])])
+    sentences = []
+    for one in release.answers:
+        combined = "" if one.strata is None or one.strata.are_shares else f", {one.strata.words}"
+        unit = one.question.unit if isinstance(one.question, Number) else ""
+        sentences.append(_answer_text(one, f"{one.question.name}{combined}", unit, level))
+    return "\n".join([*sentences, *lines, *([gone.replace("the interval allows", "intervals allow")] if gone else [])])
 
 
-def _number_text(answer: QuestionAnswer, what: str, unit: str, level: float) -> str:
-    """Return a number in a line: what was found, and its intervals."""
-    value, half_width, between = answer.values[0], answer.error.half_width(level), answer.range
-    found = interval(value, half_width, between)
-    normal = interval(value, answer.error.normal_half_width(level), between)
-    first = _UNUSABLE if is_unusable(value, half_width, between) else ""
-    return _sentence(what, first, found, normal, level, unit)
-
-
-def _sentence(
-    what: str, first: str, found: tuple[str, str, str], normal: tuple[str, ...], level: float, unit: str, each: str = ""
-) -> str:
-    """An estimate in a sentence; ``unit`` stands behind the value, ``each`` also behind the ends of intervals."""
-    (value, lower, upper), (near, far), unit = found, normal[-2:], f" {unit}" if unit else ""
-    return (
-        f"Estimate of {what}: {first}{value}{unit}, {level_text(level)} interval {lower} to {upper}{each}; by normal"
-        f" approximation {near} to {far}{each}."
-    )
-
-
-def _answer_text(answer: QuestionAnswer, level: float) -> str:
-    """Return one question in a line: what was found, and its intervals; shares in per cent."""
-    question, error = answer.question, answer.error
-    of_what = "" if answer.strata is None or answer.strata.are_shares else f", {answer.strata.words}"
+def _answer_text(answer: QuestionAnswer, what: str, unit: str, level: float) -> str:
+    """Return what was found for one question in a line, with its intervals; shares in percent."""
+    question, sure = answer.question, level_text(level)
+    scale = 1.0 if isinstance(question, Number) else 100.0
+    low, high = answer.range
+    widths = [scale * half for half in (answer.error.half_width(level), answer.error.normal_half_width(level))]
+    values, between = [scale * value for value in answer.values], (scale * low, scale * high)
+    first = _UNUSABLE if any(is_unusable(value, widths[0], between) for value in values) else ""
+    ends = [[end for half in widths for end in interval(value, half, between)[1:]] for value in values]
     if isinstance(question, Number):
-        return _number_text(answer, f"{question.name}{of_what}", question.unit, level)
-    half_width, between = error.half_width(level), (100.0 * answer.range[0], 100.0 * answer.range[1])
-    first = _UNUSABLE if any(is_unusable(value, half_width, answer.range) for value in answer.values) else ""
-    # the nearest shares that can be; intervals are around what was drawn
-    possible = answer.projected if answer.is_share else [cut_to(one, one, answer.range)[0] for one in answer.values]
-    shown = [fixed(100.0 * share, decimals_for(100.0 * half_width)) for share in possible]
-    ends = [interval(100.0 * value, 100.0 * half_width, between)[1:] for value in answer.values]
-    normal = [interval(100.0 * value, 100.0 * error.normal_half_width(level), between)[1:] for value in answer.values]
-    if not isinstance(question, Choice):
-        found = (shown[0], *ends[0])
-        return _sentence(f"the share of yes to {question.name}{of_what}", first, found, normal[0], level, "%", " %")
-    each = "; ".join(
-        f"{name} {value} % ({lower} to {upper} %; by normal approximation {near} to {far} %)"
-        for name, value, (lower, upper), (near, far) in zip(question.answers, shown, ends, normal, strict=True)
+        shown, each, unit = [interval(values[0], widths[0])[0]], "", f" {unit}" if unit else ""
+    else:  # the nearest shares that can be; intervals are around what was drawn
+        possible = answer.projected if answer.is_share else [cut_to(one, one, answer.range)[0] for one in answer.values]
+        shown, each, unit = [fixed(scale * share, decimals_for(widths[0])) for share in possible], " %", " %"
+    if isinstance(question, Choice):
+        shares = "; ".join(
+            f"{name} {value} % ({lower} to {upper} %; by normal approximation {near} to {far} %)"
+            for name, value, (lower, upper, near, far) in zip(question.answers, shown, ends, strict=True)
+        )
+        return f"Shares of {what}, with {sure} intervals: {first}{shares}."
+    what = f"the share of yes to {what}" if isinstance(question, YesNo) else what
+    [value], [(lower, upper, near, far)] = shown, ends
+    return (
+        f"Estimate of {what}: {first}{value}{unit}, {sure} interval {lower} to {upper}{each}; by normal approximation"
+        f" {near} to {far}{each}."
     )
-    return f"Shares of {question.name}{of_what}, with {level_text(level)} intervals: {first}{each}."
 
 
 def moved_text(release: Release) -> list[str]:

@@ -11,7 +11,7 @@ In reading order:
 - `new`, `run`, `price`, `release`, `privatize`: write a campaign file and buy from it, or buy step by step
 - `plan`, `compare`, `fit_prior`: before buying
 - `verify`, `audit`, `report`: afterwards
-- `serve`, `serve_demo`, `users`, `keys`, `backup`, `restore`, `bots`: a server and what is done with it
+- `serve`, `serve_demo`, `users`, `keys`, `backup`, `restore`: a server and what is done with it
 - `demo`: a campaign on synthetic people
 
 Exit status: see `exit_codes`, the one table for all commands. What is refused is said in one sentence, without a
@@ -56,8 +56,6 @@ COMMANDS = {
     "keys": "Make, list and replace the keys with which a server signs.",
     "demo": "Run a complete campaign on synthetic people.",
 }
-_UNLISTED = ("bots",)
-"""Run as ``python -m hushbid.cli.bots``: a tool for whoever looks after a server."""
 
 DEBUG = "hushbid.debug"
 BY_FILES = "hushbid.by_files"
@@ -81,7 +79,7 @@ class _LateGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in (*COMMANDS, *_UNLISTED):
+        if cmd_name not in COMMANDS:
             return None
         command = import_module(f"hushbid.cli.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command)

@@ -1,7 +1,8 @@
 """``hushbid compare``: two campaigns; or what trust in a platform is worth, and what other ways to buy would pay."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from click.core import ParameterSource
 from hushbid.cli import BY_FILES
 from hushbid.cli.common import COUNT, Steps, Whole, tell
 from hushbid.cli.common import command as make_command
-from hushbid.cli.options import COLUMNS, MARKET, Options, campaign_options
+from hushbid.cli.options import COLUMNS, MARKET, Options, campaign_options, option_of
 from hushbid.cli.plan import refuse_each
 from hushbid.common.numbers import at_most, count, figure, number, table
 from hushbid.common.numbers import people as people_text
@@ -28,7 +29,7 @@ Baselines = dict[str, dict[str, Any]]
 
 @make_command("compare")
 @click.argument("files", nargs=-1, metavar="[BIDS | A B]", type=click.Path(allow_dash=True))
-@campaign_options(*(name for name in MARKET if name != "market.setting"), *COLUMNS)
+@campaign_options(*MARKET, *COLUMNS)
 @click.option("--people", type=Whole(2, COUNT.max), default=1000, show_default=True, help="Without bids: how many.")
 @click.option(
     "--repetitions",
@@ -52,60 +53,56 @@ def command(options: Options, files: tuple[str, ...], as_json: bool, **given: An
     """Set two campaigns, or two settings of a market, side by side.
 
     A and B are campaign files, records, or folders that hold one: what each costs, how accurate and how private it is,
-    from whom it buys, and what differs in them. Files are decided about; nothing is drawn or written. They state
-    the market themselves, so no option but --json is taken.
+    from whom it buys, and what differs in them. Files are decided about; nothing is drawn or written. Options that
+    state a market take the place of what the files say. With A alone, a campaign file is set against itself with the
+    options.
 
     With options that state a market, a trusted platform is set against noise on everybody's own device: on the BIDS
     of a file, or, without one, on people drawn from the prior again and again; then every figure is a mean, with the
     standard error of its simulation in brackets. Then the baselines: what other ways to buy would have paid for the
     same accuracy, and what error they would have reached with the same money.
     """
-    if len(files) == 2:
-        _compare_campaigns(*files, as_json=as_json)
+    if len(files) > 2:
+        raise click.UsageError(f"Give one file of bids, or up to two campaigns, got {len(files)} files.")
+    if len(files) == 2 or any(Path(one).is_dir() or Path(one).suffix in (".toml", ".json") for one in files):
+        _compare_campaigns(files, options, as_json=as_json)
+    elif "market.setting" in options.given:
+        raise click.UsageError("--setting is for campaign files: without one, both settings are compared.")
     else:
-        _compare_settings(options, _bids_in(files), as_json, given)
+        _compare_settings(options, files[0] if files else None, as_json, given)
 
 
-def _compare_campaigns(a: str, b: str, *, as_json: bool) -> None:
-    """Two campaigns, whose files state everything."""
+def _compare_campaigns(files: tuple[str, ...], options: Options, *, as_json: bool) -> None:
+    """Two campaigns, or one with and without options."""
     from hushbid.campaign.comparing import side_by_side
 
     ctx = click.get_current_context()
     ctx.meta[BY_FILES] = True
+    stated = {option_of(name).removeprefix("--").replace("-", "_") for name in options.known}
     for option in ctx.command.params:
         given = ctx.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
-        if given and option.name not in ("files", "as_json"):
-            raise click.UsageError(
-                f"{option.opts[0]} must not be given beside two campaigns, which state it themselves."
-            )
-    if "-" in (a, b):
+        if given and option.name not in ("files", "as_json", *stated):
+            raise click.UsageError(f"{option.opts[0]} must not be given with campaigns, whose people bid.")
+    if "-" in files:
         raise click.UsageError("A and B must be files or folders, not - for a stream.")
+    changes = options.stated if options.given or options.tables else None
     with Steps(2) as step:
-        found = side_by_side(Path(a), Path(b), step=step)
+        found = side_by_side(*map(Path, files), changes=changes, step=step)
     tell(found.to_dict(), found.text(), as_json=as_json)
 
 
-def _bids_in(files: tuple[str, ...]) -> str | None:
-    """The one file of bids, if there is one."""
-    if len(files) > 2:
-        raise click.UsageError(f"Give one file of bids, or two campaigns, got {len(files)} files.")
-    if files and (Path(files[0]).is_dir() or Path(files[0]).suffix in (".toml", ".json")):
-        raise click.UsageError(f"{files[0]} is a campaign: give two of them, or one file of bids.")
-    return files[0] if files else None
-
-
-def _compare_settings(options: Options, bids: str | None, as_json: bool, given: dict[str, Any]) -> None:
+def _compare_settings(options: Options, file: str | None, as_json: bool, given: dict[str, Any]) -> None:
     """One market in both settings, and its baselines."""
     from hushbid.common.money import money
 
     _baselines_wanted(given)
-    campaigns, refused = _campaigns(options, on_bids=bids is not None)
-    rows, baselines = _on_bids(campaigns, bids, given, options) if bids else _on_prior(campaigns, given)
+    campaigns, refused = _campaigns(options, on_bids=file is not None)
+    rows, baselines = _found(campaigns, file, given, ids_needed="bids.id" in options.given)
     some = next(iter(campaigns.values()))
     currency = some.currency
     result = {
         "people": rows[0]["people"],
-        "repetitions": 1 if bids else given["repetitions"],
+        "repetitions": 1 if file else given["repetitions"],
         "goal": some.market["goal"].to_dict(),
         "currency": currency.code,
         "settings": dict(zip(campaigns, rows, strict=True)),
@@ -149,58 +146,47 @@ def _campaigns(options: Options, *, on_bids: bool) -> "tuple[dict[str, Campaign]
     return found, refused
 
 
-def _on_bids(
-    campaigns: "Mapping[str, Campaign]", file: str, given: dict[str, Any], options: Options
+def _found(
+    campaigns: "dict[str, Campaign]", file: str | None, given: dict[str, Any], *, ids_needed: bool
 ) -> tuple[list[dict[str, Any]], Baselines]:
-    from hushbid.campaign.people import read_people, rows_of
-
-    baselines: Baselines = {}
-    some = next(iter(campaigns.values()))
-    with Steps(5) as step:
-        step("reading the bids")
-        people = read_people(file, some.bids, stratum=some.stratum, ids_needed="bids.id" in options.given)
-        for note in people.notes:
-            click.echo(note, err=True)
-        with rows_of(people.source, people.lines):
-            rows = []
-            for setting, campaign in campaigns.items():
-                step(f"pricing, {setting} setting")
-                market = campaign.market_for(people)
-                tie_key = None if people.ids is None else people.tie_keys(market)
-                rows.append(_figures(market.acquire(people.bids, tie_key=tie_key)))
-                if given["baselines"]:
-                    step(f"pricing as others would, {setting} setting")
-                    baselines[setting] = _baselines(market, people.bids, baselines=_baselines_wanted(given))
-    return rows, baselines
-
-
-def _on_prior(campaigns: "Mapping[str, Campaign]", given: dict[str, Any]) -> tuple[list[dict[str, Any]], Baselines]:
+    """Return the figures of each setting, on the people of a file or on people drawn again and again; and baselines."""
     import numpy as np
 
+    from hushbid.campaign.people import read_people, rows_of
     from hushbid.campaign.terms import counts_of
 
-    some = next(iter(campaigns.values()))
-    if some.prior.is_grouped:
-        raise InputError("Priors by group need BIDS with a column of groups to be compared on.")
-    prior = some.prior.priors[""]
-    count = given["people"] if some.spec.strata is None else sum(counts_of(some.spec.strata).values())
-    rng = np.random.default_rng(given["seed"])
-    markets = {setting: campaign.market_before(count) for setting, campaign in campaigns.items()}
-    drawn: dict[str, list[dict[str, Any]]] = {setting: [] for setting in campaigns}
-    baselines: Baselines = {}
-    with Steps(3) as step:
-        step("simulating")
-        for time in range(given["repetitions"]):
-            step.part(time, given["repetitions"])
-            bids = prior.sample(count, rng=rng)
-            for setting, market in markets.items():
-                drawn[setting].append(_figures(market.acquire(bids)))
-        for setting, market in markets.items() if given["baselines"] else ():
-            step(f"simulating others, {setting} setting")
-            populations = {"people": count, "populations": given["repetitions"], "baselines": _baselines_wanted(given)}
-            rng = np.random.default_rng(given["seed"])  # the same people again
-            baselines[setting] = _baselines(market, None, rng=rng, **populations)
-    return [_averaged(rows) for rows in drawn.values()], baselines
+    some, people, repetitions = next(iter(campaigns.values())), None, 1 if file else given["repetitions"]
+    with Steps(3 + 2 * len(campaigns)) as step:
+        if file is not None:
+            step("reading the bids")
+            people = read_people(file, some.bids, stratum=some.stratum, ids_needed=ids_needed)
+            for note in people.notes:
+                click.echo(note, err=True)
+            draws: Iterable[Any] = [people.bids]
+            markets = {setting: campaign.market_for(people) for setting, campaign in campaigns.items()}
+        else:
+            if some.prior.is_grouped:
+                raise InputError("Priors by group need BIDS with a column of groups to be compared on.")
+            size = given["people"] if some.spec.strata is None else sum(counts_of(some.spec.strata).values())
+            prior, rng = some.prior.priors[""], np.random.default_rng(given["seed"])
+            draws = (prior.sample(size, rng=rng) for _ in range(repetitions))
+            markets = {setting: campaign.market_before(size) for setting, campaign in campaigns.items()}
+        keys = {setting: people and people.ids and people.tie_keys(market) for setting, market in markets.items()}
+        decided: dict[str, list[dict[str, Any]]] = {setting: [] for setting in campaigns}
+        baselines: Baselines = {}
+        with nullcontext() if people is None else rows_of(people.source, people.lines):
+            step("deciding in each setting")
+            for time, bids in enumerate(draws):
+                step.part(time, repetitions)
+                for setting, market in markets.items():
+                    decided[setting].append(_figures(market.acquire(bids, tie_key=keys[setting])))
+            for setting, market in markets.items() if given["baselines"] else ():
+                step(f"buying as others would, {setting} setting")
+                how: dict[str, Any] = {"baselines": _baselines_wanted(given)}
+                if people is None:  # the same people again
+                    how |= {"people": size, "populations": repetitions, "rng": np.random.default_rng(given["seed"])}
+                baselines[setting] = _baselines(market, None if people is None else people.bids, **how)
+    return [rows[0] if people is not None else _averaged(rows) for rows in decided.values()], baselines
 
 
 def _baselines(market: Any, bids: Any, **how: Any) -> dict[str, Any]:

@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
+from hushbid.campaign.stated import value_of
 from hushbid.cli import BY_FILES
 from hushbid.cli.common import OneFile, tell
 from hushbid.cli.common import command as make_command
-from hushbid.cli.options import COLUMNS, MARKET, USUAL_BIDS, Options, campaign_options, prior_form, value_of
+from hushbid.cli.options import COLUMNS, MARKET, USUAL_BIDS, Options, campaign_options, prior_form
 from hushbid.errors import InputError
 
 _CENTRAL_ONLY = ("budget", "hard_budget")

@@ -6,23 +6,23 @@ help, range and messages are those of `hushbid.campaign.spec`.
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from hushbid.campaign.spec import CampaignSpec, about, choices_of, fields_of, help_of
+from hushbid.campaign.stated import Stated, field_kinds, value_of
 from hushbid.cli.common import OneFile
 from hushbid.common.staging import STREAM
 from hushbid.errors import InputError, PriorError
 
 if TYPE_CHECKING:
     from hushbid.campaign.people import Reading
-    from hushbid.campaign.stated import Stated
 
 GROUP = re.compile(r"^([^:=]+)=(.+)$", flags=re.DOTALL)
 COLUMNS = ("bids.id", "bids.bid", "bids.group")
@@ -93,10 +93,8 @@ class Options:
                 raise InputError(f"{OPTIONS[name]} {problem}", field=name)
         return {name.rpartition(".")[2]: value for name, value in self.given.items()}
 
-    def stated(self, file: Path | None = None) -> "Stated":
+    def stated(self, file: Path | None = None) -> Stated:
         """Return what a file states with these options in the place of what it says; or what options state alone."""
-        from hushbid.campaign.stated import Stated  # NumPy is loaded where there is something to read
-
         base = Stated(values={}) if file is None else Stated.of_file(file)
         for name, path in self.tables.items():
             base = base.with_table(name, path)
@@ -139,40 +137,13 @@ def _one_prior(text: str, home: Path) -> Any:
 
 
 class _Value(click.ParamType[Any]):
-    """A number, several with commas between them, or else the text itself, which the schema then judges."""
+    """What a text states of a field, which the schema then judges."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return value if not isinstance(value, str) else value_of(self.name, value)
-
-
-def value_of(name: str, text: str) -> Any:
-    """Return what a text on the command line states of a field."""
-    if name == "market.bounds":
-        return [_number(part) for part in text.split(",")]
-    return _number(text) if _is_number(name) else text
-
-
-def _number(text: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
-def _is_number(name: str) -> bool:
-    info = dict(fields_of(CampaignSpec))[name]
-    return not {int, float}.isdisjoint(_plain_types(info.annotation))
-
-
-def _plain_types(annotation: Any) -> Iterable[Any]:
-    yield annotation
-    for one in get_args(annotation):
-        yield from _plain_types(one)
 
 
 def campaign_options(*names: str, in_file: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -219,8 +190,8 @@ def _option(name: str, *, in_file: bool) -> Callable[..., Any]:
     usual = "" if in_file else _usual(name, info)
     if choices:
         return click.option(spelling, key, type=click.Choice(choices), help=f"{message}{usual}")
-    metavar = _METAVARS.get(name) or ("NUMBER" if _is_number(name) else "NAME" if "column" in spelling else "TEXT")
-    metavar = "FILE" if name.endswith(".file") else metavar
+    metavar = "NUMBER" if {int, float} & field_kinds(name) else "NAME" if "column" in spelling else "TEXT"
+    metavar = "FILE" if name.endswith(".file") else _METAVARS.get(name, metavar)
     return click.option(spelling, key, type=_Value(name), metavar=metavar, help=f"{message}{usual}")
 
 

@@ -13,8 +13,7 @@ From the bottom; each package imports only what stands above it here:
 `admin`             accounts and backups, beside a running server
 `http`              the HTTP interface
 `pages`             the pages for participants, analysts and auditors
-`bots`              one bot: somebody who does not exist, at the other end of a link
-`bot_campaigns`     bots that play whole campaigns: as a demonstration, as a test and as load
+`bots`              simulated participants, who play whole campaigns: as a demonstration, as a test and as load
 `demo`              a server with campaigns in every state, to look at
 ==================  ====================================================================================
 

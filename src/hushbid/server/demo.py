@@ -20,8 +20,8 @@ from hushbid.client import AnalystClient, MessageMemory, ParticipantClient, Tran
 from hushbid.client.views import Invitation
 from hushbid.errors import HushbidError
 from hushbid.priors import parse_prior
-from hushbid.server.bot_campaigns import play_campaign
-from hushbid.server.bots import Bot, Tally, people
+from hushbid.server.bots.bot import Bot, Tally, people
+from hushbid.server.bots.campaigns import play_campaign
 from hushbid.server.installation import DataDir
 from hushbid.server.service import Service
 from hushbid.server.service.use_case import Effort

@@ -28,7 +28,7 @@ from playwright.sync_api import Browser, Page, expect
 from hushbid.cli import main
 from hushbid.client import MessageMemory, ParticipantClient
 from hushbid.priors import Prior
-from hushbid.server.bots import people
+from hushbid.server.bots.bot import people
 from hushbid.server.pages.wording import languages
 from tests.extent import ALL_STORES
 from tests.server.http.support import Live, live

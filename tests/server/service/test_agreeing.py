@@ -14,7 +14,7 @@ import pytest
 from hushbid.client import AnalystClient, MessageMemory, ParticipantClient
 from hushbid.errors import Conflict, InputError
 from hushbid.receipts.receipt import Receipt
-from hushbid.server.bot_campaigns import SETTINGS, play_campaign
+from hushbid.server.bots.campaigns import SETTINGS, play_campaign
 from hushbid.server.http.downloads import agreements_table
 from hushbid.server.model.agreement import Passage, document_of, version_of
 from hushbid.server.service import Service

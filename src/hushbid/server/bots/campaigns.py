@@ -2,7 +2,7 @@
 
 `play_campaign` conducts a campaign with an analyst's credentials, `play_links` plays the participants of another
 analyst's. Bots take turns in threads. At the end every bot compares its receipt with what the server acknowledged:
-nothing may be lost, doubled or changed. `hushbid.server.bots` says what a single bot does.
+nothing may be lost, doubled or changed. `hushbid.server.bots.bot` says what a single bot does.
 """
 
 import math
@@ -20,7 +20,7 @@ from hushbid.client import AnalystClient, MessageMemory, ParticipantClient, Part
 from hushbid.client.views import OVER
 from hushbid.errors import HushbidError, InputError, ServerFailed
 from hushbid.priors import Prior, Uniform
-from hushbid.server.bots import MIXTURE, Bot, Person, Tally, people
+from hushbid.server.bots.bot import MIXTURE, Bot, Person, Tally, people
 from hushbid.server.model.settings import CampaignSettings
 from hushbid.verification.receipts import verify_log
 
