@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 import hushbid
 from hushbid.campaign import Purchase, Reading, deciding, run_campaign
-from hushbid.campaign.releasing import release_recorded
+from hushbid.campaign.recorded import release_recorded
 from hushbid.cli import main
 from hushbid.common import money
 from hushbid.disclosure.ledger import once

@@ -14,7 +14,7 @@ import hushbid
 from hushbid import Accuracy, Market, Record, Uniform
 from hushbid.campaign import PurchaseByStratum, Reading, read_campaign, run_by_stratum, run_campaign
 from hushbid.campaign.by_stratum import folders_of
-from hushbid.campaign.releasing import release_recorded
+from hushbid.campaign.recorded import release_recorded
 from hushbid.cli import main
 from hushbid.errors import (
     AlreadyReleased,

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from hushbid import Accuracy, Choice, Number, YesNo, verify
 from hushbid.campaign import Purchase, Reading, read_campaign, run_campaign
-from hushbid.campaign.releasing import release_recorded
+from hushbid.campaign.recorded import release_recorded
 from hushbid.campaign.stated import line_numbers
 from hushbid.campaign.terms import survey_in
 from hushbid.cli import main

@@ -8,23 +8,22 @@ The chain of a purchase is `Campaign` (what is wanted) → `Decision` (what each
 `Released` (the one estimate) → `Purchase`. The files:
 
 - `spec`: what a campaign is, every field once
-- `reading`: what a file, options or Python state, compared with it; every problem at once
-- `stated`: what was stated, and in which file, line or option
-- `market`: the market that a campaign states
+- `stated`: what a file, options or Python state, and where
+- `reading`: that compared with it; every problem at once
 - `terms`: a campaign that can be run
 - `drafting`: a campaign file with a comment for each field
 - `people`: who bid and what they delivered, read
 - `deciding`: the market is run in memory, and money rounded
 - `on_engine`: the same where the people are
 - `spending`: what a campaign costs before anyone has bid, and the spending limit
-- `releasing`: the one estimate, drawn once; also from a record
+- `releasing`: the one estimate, drawn once
 - `notices`: what pages say above everything, and how records note it
 - `telling`: figures and sentences about decisions and estimates
 - `results`: what a purchase came to
 - `writing`: its files
 - `buying`: the whole way
 - `by_stratum`: the whole way for each stratum
-- `reporting`: the report page again, from a record
+- `recorded`: the estimate and the report page from a record
 - `comparing`: two campaigns side by side
 """
 

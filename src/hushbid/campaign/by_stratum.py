@@ -22,8 +22,9 @@ import numpy as np
 from hushbid.campaign.deciding import Decision, Everybody, Step, decide_about, read_everybody
 from hushbid.campaign.people import AT_ONCE, Delivered, People, Reading, delivered_in, rows_of
 from hushbid.campaign.releasing import Place, Released, refuse_unsaid_late, release
-from hushbid.campaign.results import Purchase, PurchaseByStratum, campaign_estimate, payment_columns
+from hushbid.campaign.results import Purchase, PurchaseByStratum, payment_columns
 from hushbid.campaign.spending import forecast, refuse_above_spending_limit
+from hushbid.campaign.telling import campaign_estimate
 from hushbid.campaign.terms import Campaign, of_stratum, read_campaign, refuse_terms
 from hushbid.campaign.writing import Names, complete
 from hushbid.common.arrays import IndexArray

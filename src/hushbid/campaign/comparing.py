@@ -22,7 +22,7 @@ from hushbid.allocation.goals import name_of
 from hushbid.campaign.deciding import Decision, Everybody, Step, decide
 from hushbid.campaign.drafting import prior_text, setting_text
 from hushbid.campaign.people import AT_ONCE, People, places_of
-from hushbid.campaign.releasing import people_of
+from hushbid.campaign.recorded import people_of
 from hushbid.campaign.stated import Stated
 from hushbid.campaign.terms import campaign_of
 from hushbid.common import numbers

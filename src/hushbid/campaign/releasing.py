@@ -1,36 +1,26 @@
-"""The one estimate: what is asked of whom, drawn once, and what is stamped of it.
-
-A purchase draws it right after its decisions (`release`), ``hushbid release`` from a record of them
-(`release_recorded`).
-"""
+"""The one estimate: what is asked of whom, drawn once, and what is stamped of it."""
 
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from hushbid.campaign.deciding import Decision, Step
+from hushbid.campaign.deciding import Decision
 from hushbid.campaign.notices import (
     SYNTHETIC_STAMP,
-    as_stamp,
     asked_by,
     is_synthetic,
-    late_notice,
-    release_notes,
     wave_stamps,
 )
-from hushbid.campaign.people import DataSource, Delivered, People, delivered_in, rows_of
-from hushbid.campaign.spec import CampaignSpec, DataTable, MarketTable, OutputTable
-from hushbid.campaign.telling import BEFORE, UNSAID, estimate_facts, estimate_text, late_text, moved_text
+from hushbid.campaign.people import Delivered, People, delivered_in, rows_of
+from hushbid.campaign.telling import UNSAID
 from hushbid.campaign.terms import Campaign
 from hushbid.common.arrays import id_texts, rows_text
 from hushbid.common.documents import parsed
-from hushbid.common.money import NO_CURRENCY
-from hushbid.common.staging import Staging, refuse_existing
 from hushbid.disclosure import Answer, release_once, release_synthetic
 from hushbid.disclosure.ledger.once import named
 from hushbid.disclosure.ledger.question import as_question
@@ -39,11 +29,10 @@ from hushbid.errors import AlreadyReleased, InputError, RecordError
 from hushbid.mechanism import Outcome
 from hushbid.mechanism.releasing import plan_of
 from hushbid.mechanism.rounding import ROUNDING_ACCEPTED, takes_too_much
-from hushbid.priors.pilot import PriorSource
-from hushbid.record import Record, read
+from hushbid.record import read
 from hushbid.record.folder import present
 
-_INFINITE = "infinite privacy loss accepted"
+INFINITE = "infinite privacy loss accepted"
 _FORMER_FOLDER = "claims"
 
 
@@ -191,123 +180,5 @@ def stamps_of(decision: Decision, asked: Campaign | None = None, answer: Answer 
     if takes_too_much(decision.market.goal):
         stamps.append(ROUNDING_ACCEPTED)
     if answer is not None and math.isinf(decision.figures.largest_privacy_loss):
-        stamps.append(_INFINITE)
+        stamps.append(INFINITE)
     return stamps + list(() if decision.everybody is None else decision.everybody.outcome.flags)
-
-
-# -- from a record -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class ReleasedRecord:
-    """What a release from a record came to."""
-
-    answer: Answer
-    campaign: Campaign
-    """What was asked."""
-
-    record: Record
-    """The record with the estimate in it."""
-
-    path: Path | None = None
-    """Where it was written; None if the record that was read held the estimate already."""
-
-    notes: tuple[str, ...] = ()
-    """How the data were read, where that was a choice: their encoding, decimal commas."""
-
-    def facts(self) -> dict[str, Any]:
-        """Return figures for programs, none of which belongs to one person."""
-        facts, answer = estimate_facts(self.answer.release, self.campaign.spec.output.level), self.answer
-        facts |= {"drawn_before": answer.before, "late": len(answer.late)}
-        facts |= {"stamps": list(self.record.stamps), "record": self.path, "reading_notes": list(self.notes)}
-        facts["synthetic"] = facts["public"]["synthetic"] = self.campaign.spec.synthetic
-        return facts
-
-    def text(self) -> str:
-        """Return the same in sentences."""
-        release, late = self.answer.release, self.answer.late
-        lines = [*self.notes, estimate_text(release, self.campaign.spec.output.level, self.campaign.question)]
-        lines += [*moved_text(release), *[BEFORE] * self.answer.before]
-        lines += [f"{late_text(self.answer)}, and they are {self.campaign.late}."] * bool(late)
-        lines += [f"STAMPED in the record: {stamp}." for stamp in self.record.stamps]
-        return "\n".join(lines if self.path is None else [*lines, f"Written: {self.path}."])
-
-
-def people_of(record: Record, source: str) -> People:
-    """Return who bid, as a record has them."""
-    ids = None if record.ids is None else id_texts(record.ids)
-    groups = None if record.groups is None else list(record.groups)
-    return People(source=source, ids=ids, id_column=ids or [], bids=record.outcome.bids, groups=groups)
-
-
-def release_recorded(
-    path: Path,
-    data: Any,
-    *,
-    out: Path,
-    id_column: str = "id",
-    value_column: str | None = None,
-    simulated_values: bool = False,
-    question: str | None = None,
-    wave: int | None = None,
-    late: Literal["paid", "unpaid"] | None = None,
-    accept_infinite_loss: bool = False,
-    level: float = 0.95,
-    ledger: Path | None = None,
-    force: bool = False,
-    step: Step = lambda message: None,
-) -> ReleasedRecord:
-    """Draw the estimate that a record paid for, once, and write a record that holds it to ``out``."""
-    step("reading the record")
-    record = read(path)
-    question, wave = asked_by(record, question, wave)
-    asked = _campaign_of(record, data, id_column, value_column, simulated_values=simulated_values, late=late).stating(
-        question=question,
-        wave=wave,
-        market=MarketTable.model_construct(accept_infinite_loss=accept_infinite_loss),
-        output=OutputTable(level=level),
-    )
-    if not force:
-        refuse_existing([record.place(out)])
-    if record.release is not None:
-        answer = Answer(release=record.release, before=True, late=(), waves_before=0)
-        return ReleasedRecord(answer=answer, campaign=asked, record=record)
-    step("reading the data and drawing")
-    place = Place(ledger=ledger, folder=path.parent, record=out)
-    found = release(asked, people_of(record, str(path)), record.outcome, place, late_field="late")
-    assert found.answer is not None
-    answer = found.answer
-    step("writing")
-    notes = release_notes(wave, answer.waves_before, len(answer.late), late, synthetic=asked.spec.synthetic)
-    stamps = [] if asked.spec.synthetic else wave_stamps(wave, answer.waves_before)
-    stamps += [_INFINITE] * bool(np.isinf(record.outcome.privacy_loss).any())
-    stamps += [as_stamp(late_notice(len(answer.late), late))] if answer.late and late is not None else []
-    whole = record.with_release(answer.release, stamps=stamps, notes=notes)
-    with Staging(force=force) as files:
-        written = whole.stage(files, out)
-    return ReleasedRecord(answer=answer, campaign=asked, record=whole, path=written, notes=found.notes)
-
-
-def _campaign_of(
-    record: Record, data: Any, id_column: str, value_column: str | None, *, simulated_values: bool, late: Any
-) -> Campaign:
-    """Return what is left of a record's campaign: where the data are, and whether they are synthetic."""
-    market = record.outcome.market
-    if simulated_values and not market.strategy.sends_messages:
-        raise InputError(
-            "simulated_values is for the local setting; in the central one the data are values.",
-            field="simulated_values",
-        )
-    kind = "simulated_values" if simulated_values else None
-    if market.survey is not None and value_column is not None and not (market.strategy.sends_messages and kind is None):
-        message = "value_column must be left out for a survey: each question's column is called as the question is."
-        raise InputError(message, field="value_column")
-    table = DataTable.model_construct(id=id_column, value=value_column, kind=kind, late=late)
-    asked = [one.name for one in market.survey or ()]
-    return Campaign(
-        spec=CampaignSpec.model_construct(synthetic=is_synthetic(record)),
-        prior=PriorSource(priors={}),
-        market={},
-        currency=NO_CURRENCY,
-        data=DataSource.of(table, data, setting=market.setting, questions=asked),
-    )

@@ -14,7 +14,7 @@ from hushbid.campaign import deciding
 from hushbid.campaign.deciding import Decision, Everybody
 from hushbid.campaign.notices import stratum_notice
 from hushbid.campaign.releasing import Released
-from hushbid.campaign.telling import BEFORE, decision_text, estimate_facts, estimate_text, late_text, moved_text
+from hushbid.campaign.telling import answer_lines, campaign_estimate, decision_text
 from hushbid.campaign.terms import Campaign
 from hushbid.common import numbers
 from hushbid.common.money import amounts_due, in_units
@@ -137,10 +137,8 @@ class Purchase:
         """Return what is said of the estimate, and of what should not be overlooked, a line each."""
         campaign, answer, lines = self.campaign, self.answer, list[str]()
         if answer is not None:
-            lines.append(estimate_text(answer.release, campaign.spec.output.level, campaign.question, campaign.unit))
-            lines += [*moved_text(answer.release), *[BEFORE] * answer.before]
-            if self.late:
-                lines.append(f"{late_text(answer)}, they are {campaign.late}, and the table of payments names them.")
+            lines += answer_lines(campaign, answer)
+            lines += ["The table of payments names those who were late."] * bool(self.late)
         if self.released.missing:
             lines.append(f"No estimate: {self.released.missing}")
         lines += strangers_text(self.released.strangers)
@@ -288,13 +286,6 @@ def summary(campaign: Campaign, decision: Decision, answer: Answer | None, stamp
         "report": {"written": decision.everybody is not None, "most_people": deciding.LARGEST_HERE},
         "versions": {name: version(name) for name in ("hushbid", "numpy", "scipy")},
     }
-
-
-def campaign_estimate(campaign: Campaign, answer: Answer) -> dict[str, Any]:
-    """The estimate of a campaign: of which wave it is, and whether it is synthetic."""
-    facts = estimate_facts(answer.release, campaign.spec.output.level)
-    origin = {"wave": campaign.spec.wave, "waves_before": answer.waves_before, "synthetic": campaign.spec.synthetic}
-    return {**facts, **origin, "public": {**facts["public"], "synthetic": campaign.spec.synthetic}}
 
 
 def _next_step(campaign: Campaign, market: Market, on_engine: bool) -> list[str]:

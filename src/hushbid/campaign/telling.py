@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hushbid.allocation import HardBudget
+from hushbid.campaign.terms import Campaign
 from hushbid.common import numbers
 from hushbid.common.money import Currency, money_at_most
 from hushbid.common.numbers import (
@@ -25,7 +26,7 @@ from hushbid.questions import Choice, Number, YesNo
 UNSAID = "the mean"
 """What is asked if nothing else is said."""
 
-BEFORE = "This estimate was drawn by an earlier run; it is shown again, not drawn again."
+_BEFORE = "This estimate was drawn by an earlier run; it is shown again, not drawn again."
 _UNUSABLE = "no usable result (the interval covers more than half of the range); "
 _PUBLIC_LEVEL = 0.95
 
@@ -131,17 +132,25 @@ def _answer_text(answer: QuestionAnswer, what: str, unit: str, level: float) -> 
     )
 
 
-def moved_text(release: Release) -> list[str]:
-    """How many data lay outside the bounds; nothing if none did. For the operator only."""
-    if not release.clamped:
-        return []
-    many = "1 value" if release.clamped == 1 else f"{release.clamped:,} values"
-    return [f"{many} outside the bounds {'was' if release.clamped == 1 else 'were'} moved to the nearer end."]
+def answer_lines(campaign: Campaign, answer: Answer) -> list[str]:
+    """Return what the operator is told of an estimate, a line each."""
+    release, late = answer.release, len(answer.late)
+    lines = estimate_text(release, campaign.spec.output.level, campaign.question, campaign.unit).splitlines()
+    if many := release.clamped:
+        moved = "1 value outside the bounds was" if many == 1 else f"{many:,} values outside the bounds were"
+        lines.append(f"{moved} moved to the nearer end.")
+    lines += [_BEFORE] * answer.before
+    if late:
+        what = f"{numbers.people(late)} delivered after it was drawn: their data were not used"
+        lines.append(f"{what}, and they are {campaign.late}.")
+    return lines
 
 
-def late_text(answer: Answer) -> str:
-    """How many delivered too late: the beginning of a sentence that says what they are paid."""
-    return f"{numbers.people(len(answer.late))} delivered after it was drawn: their data were not used"
+def campaign_estimate(campaign: Campaign, answer: Answer) -> dict[str, Any]:
+    """Return the figures of a campaign's estimate: also of which wave it is, and whether it is synthetic."""
+    facts = estimate_facts(answer.release, campaign.spec.output.level)
+    origin = {"wave": campaign.spec.wave, "waves_before": answer.waves_before, "synthetic": campaign.spec.synthetic}
+    return {**facts, **origin, "public": {**facts["public"], "synthetic": campaign.spec.synthetic}}
 
 
 # -- decisions ---------------------------------------------------------------------------------------------------------

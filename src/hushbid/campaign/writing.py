@@ -24,7 +24,8 @@ from hushbid.campaign.notices import (
 )
 from hushbid.campaign.people import Reading
 from hushbid.campaign.releasing import Released, stamps_of
-from hushbid.campaign.results import Purchase, campaign_estimate, payment_columns, summary
+from hushbid.campaign.results import Purchase, payment_columns, summary
+from hushbid.campaign.telling import campaign_estimate
 from hushbid.campaign.terms import Campaign
 from hushbid.common.documents import plain
 from hushbid.common.staging import Staging, Write

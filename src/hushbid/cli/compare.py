@@ -171,7 +171,8 @@ def _found(
             prior, rng = some.prior.priors[""], np.random.default_rng(given["seed"])
             draws = (prior.sample(size, rng=rng) for _ in range(repetitions))
             markets = {setting: campaign.market_before(size) for setting, campaign in campaigns.items()}
-        keys = {setting: people and people.ids and people.tie_keys(market) for setting, market in markets.items()}
+        named = people if people is not None and people.ids is not None else None
+        keys = {setting: named and named.tie_keys(market) for setting, market in markets.items()}
         decided: dict[str, list[dict[str, Any]]] = {setting: [] for setting in campaigns}
         baselines: Baselines = {}
         with nullcontext() if people is None else rows_of(people.source, people.lines):

@@ -35,7 +35,7 @@ def command(record: Path, data: str, options: Options, as_json: bool, **given: A
     same one. Question and wave are those of RECORD if it says them; the level is 0.95 unless you state another. A
     record with the estimate is written to RECORD's name with .released.json at its end.
     """
-    from hushbid.campaign.releasing import release_recorded
+    from hushbid.campaign.recorded import release_recorded
 
     out = given.pop("out") or record.with_name(f"{record.name.removesuffix('.json')}.released.json")
     refuse_clashes([out], [record, data])

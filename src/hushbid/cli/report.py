@@ -36,7 +36,7 @@ def command(
     --language de writes it in German; names and notices of the campaign's own stay as they are.
     """
     from hushbid.audit.suite import audits_of
-    from hushbid.campaign.reporting import recorded_page
+    from hushbid.campaign.recorded import recorded_page
     from hushbid.common.staging import refuse_clashes, refuse_existing, write_file
     from hushbid.report.language import speaking
     from hushbid.report.sections.audits import AuditLine, lines_of

@@ -2,4 +2,5 @@
 
 `bot`         one bot: a person who does not exist, at the other end of a link
 `campaigns`   whole campaigns, played by bots
+`__main__`    the command
 """
