@@ -172,7 +172,7 @@ def _found(
             draws = (prior.sample(size, rng=rng) for _ in range(repetitions))
             markets = {setting: campaign.market_before(size) for setting, campaign in campaigns.items()}
         named = people if people is not None and people.ids is not None else None
-        keys = {setting: named and named.tie_keys(market) for setting, market in markets.items()}
+        keys = {one: None if named is None else named.tie_keys(market) for one, market in markets.items()}
         decided: dict[str, list[dict[str, Any]]] = {setting: [] for setting in campaigns}
         baselines: Baselines = {}
         with nullcontext() if people is None else rows_of(people.source, people.lines):
