@@ -14,6 +14,7 @@ import hushbid
 from hushbid import Accuracy, Market, Record, Uniform
 from hushbid.campaign import PurchaseByStratum, Reading, read_campaign, run_by_stratum, run_campaign
 from hushbid.campaign.by_stratum import folders_of
+from hushbid.campaign.deciding import DecisionInMemory
 from hushbid.campaign.recorded import release_recorded
 from hushbid.cli import main
 from hushbid.errors import (
@@ -77,8 +78,8 @@ def losses_of(found: PurchaseByStratum) -> np.ndarray:
     """Everybody's privacy loss, in the order of the bids."""
     losses = np.zeros(N)
     for name, part in found.parts.items():
-        assert part.decided.everybody is not None
-        losses[np.array(LABELS) == name] = part.decided.everybody.outcome.privacy_loss
+        assert isinstance(part.decided, DecisionInMemory)
+        losses[np.array(LABELS) == name] = part.decided.outcome.privacy_loss
     return losses
 
 
@@ -318,8 +319,8 @@ def test_the_decision_of_a_stratum_is_that_of_a_market_of_its_people(tmp_path: P
         mine = np.array(LABELS) == name
         market = Market(prior=Uniform(1, 3), goal=Accuracy(ERRORS[name]), bounds=(0, 12), variance=2)
         alone = market.acquire(columns()["bid"][mine])
-        assert part.decided.everybody is not None
-        assert part.decided.everybody.outcome.to_dict() == alone.to_dict()
+        assert isinstance(part.decided, DecisionInMemory)
+        assert part.decided.outcome.to_dict() == alone.to_dict()
     facts = found.decided_facts()
     parts = [part.decided.facts() for part in found.parts.values()]
     for name in ("people", "bought_from", "total_payment_minor", "objective", "lower_bound"):

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from hushbid import Accuracy, Choice, Number, YesNo, verify
 from hushbid.campaign import Purchase, Reading, read_campaign, run_campaign
+from hushbid.campaign.deciding import DecisionInMemory
 from hushbid.campaign.recorded import release_recorded
 from hushbid.campaign.stated import line_numbers
 from hushbid.campaign.terms import survey_in
@@ -133,8 +134,8 @@ def test_the_report_shows_every_question_and_both_errors(bought: Purchase) -> No
 
 
 def test_whoever_leaves_a_question_open_has_dropped_out_of_the_whole(tmp_path: Path, bought: Purchase) -> None:
-    assert bought.decided.everybody is not None
-    who = int(np.argmax(bought.decided.everybody.outcome.privacy_loss))
+    assert isinstance(bought.decided, DecisionInMemory)
+    who = int(np.argmax(bought.decided.outcome.privacy_loss))
     table = columns()
     table["works"][who] = ""
     again = run_campaign(written(tmp_path), bids=table, audit=False)
@@ -299,8 +300,8 @@ def test_messages_about_a_survey_are_delivered_in_one_column_and_verified(tmp_pa
     path = written(tmp_path, LOCAL.replace("synthetic = true\n", "").partition("[data]")[0])
     decided = run_campaign(path, bids=columns(), audit=False)
     assert f"--questions {path.name}." in decided.text()
-    assert decided.decided.everybody is not None
-    outcome = decided.decided.everybody.outcome
+    assert isinstance(decided.decided, DecisionInMemory)
+    outcome = decided.decided.outcome
     market = outcome.market
     rng = np.random.default_rng(5)
 
@@ -382,8 +383,8 @@ def test_a_single_question_by_coin_goes_from_devices_to_a_verified_report(tmp_pa
     path = written(tmp_path, COIN)
     people = {"id": columns()["id"], "bid": columns()["bid"]}
     decided = run_campaign(path, bids=people, audit=False)
-    assert decided.decided.everybody is not None
-    losses = decided.decided.everybody.outcome.privacy_loss
+    assert isinstance(decided.decided, DecisionInMemory)
+    losses = decided.decided.outcome.privacy_loss
     run, sent = CliRunner(), []
     for row, loss in enumerate(losses.tolist()):
         offer = ["--privacy-loss", repr(loss), "--at-most", "9", "--id", str(row), "--store", str(tmp_path / "s")]

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from hushbid import verify
 from hushbid.campaign import Purchase, Reading, read_campaign, run_campaign
+from hushbid.campaign.deciding import DecisionInMemory
 from hushbid.cli import main
 from hushbid.errors import InputError
 
@@ -63,8 +64,8 @@ def written(home: Path, text: str = PANEL) -> Path:
 
 
 def outcome_of(purchase: Purchase) -> np.ndarray:
-    assert purchase.decided.everybody is not None
-    return purchase.decided.everybody.outcome.privacy_loss
+    assert isinstance(purchase.decided, DecisionInMemory)
+    return purchase.decided.outcome.privacy_loss
 
 
 def test_a_panel_is_bought_from_for_the_population_and_its_record_holds(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_a_demo_never_replaces_what_is_not_a_demo(name: str, force: list[str], t
 
 
 def test_a_record_of_real_people_beside_a_demos_campaign_is_not_replaced(tmp_path: Path) -> None:
-    (tmp_path / "campaign.toml").write_text(demo._CAMPAIGN)
+    (tmp_path / "campaign.toml").write_text(demo.campaign_text())
     (tmp_path / "record.json").write_text("{}")
     done = CliRunner().invoke(main, ["demo", "--people", "20", "--out", str(tmp_path), "--force"])
     assert (done.exit_code, (tmp_path / "record.json").read_text()) == (5, "{}")

@@ -126,14 +126,17 @@ def test_files_may_come_later_but_those_that_are_there_must_fit(home: Path) -> N
         ([], "--prior is missing"),
         (["--prior", "uniform:1,2"], "exactly one of --budget"),
         (["--prior", "uniform:1,2", "--budget", 5, "--out", "x.txt"], "--out must end in .toml"),
-        (["--prior", "uniform:1,2", "--budget", 5, "--strata-column", "region"], "must be given together"),
+        (
+            ["--prior", "uniform:1,2", "--budget", 5, "--strata-column", "region"],
+            "must state what is wanted of the strata",
+        ),
         (
             ["--prior", "uniform:1,2", "--budget", 5, "--strata-column", "region", "--shares", "x"],
-            "must read north=0.4",
+            "--shares must be a number for each stratum",
         ),
         (
             ["--prior", "uniform:1,2", "--budget", 5, "--strata-column", "region", "--shares", "a=2"],
-            "No file is written",
+            "--shares must be above 0 and at most 1",
         ),
         (["--prior", "uniform:1,2", "--questions", "survey.toml", "--unit", "h"], "--unit cannot be stated"),
         (["--prior", "uniform:2,1", "--budget", 5], "high must be"),

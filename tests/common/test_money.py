@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushbid.campaign.buying import fields_of
-from hushbid.campaign.deciding import decide
+from hushbid.campaign.deciding import DecisionInMemory, decide
 from hushbid.campaign.people import Reading
 from hushbid.campaign.spec import BidsTable, CampaignSpec, MarketTable
 from hushbid.campaign.terms import Campaign
@@ -102,8 +102,8 @@ def test_the_terminal_and_the_report_state_one_bound_on_privacy_losses_and_it_is
         currency=Currency.of("EUR"),
     )
     decided = decide(wanted, Reading(), print, ids_needed=False)
-    assert decided.everybody is not None
-    outcome, told = decided.everybody.outcome, decided.facts()["largest_privacy_loss"]
+    assert isinstance(decided, DecisionInMemory)
+    outcome, told = decided.outcome, decided.facts()["largest_privacy_loss"]
     assert told >= outcome.privacy_loss.max() == cap
     assert told == build_report(outcome).privacy.largest
     shown = float(decided.text().partition("nobody loses more than ε = ")[2].partition(".\n")[0])

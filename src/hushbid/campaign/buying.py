@@ -9,6 +9,7 @@ afterwards, and whatever options and folders are given, asking again gives the s
 
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from hushbid.allocation import Budget, Goal, HardBudget
 from hushbid.campaign import deciding
-from hushbid.campaign.deciding import Decision, Step, decide
+from hushbid.campaign.deciding import Decision, DecisionInMemory, Step, decide
 from hushbid.campaign.people import AT_ONCE, DataSource, Kind, Reading
 from hushbid.campaign.reading import field_problem
 from hushbid.campaign.releasing import Place, Released, release, stamps_of
@@ -204,10 +205,6 @@ def _refuse_other_kinds(given: dict[str, object]) -> None:
             raise InputError(f"{name} must be {words}, got {type(given[name]).__name__}.", field=name)
 
 
-def _silent(message: str) -> None:
-    """Do not say what is done next."""
-
-
 def run_campaign(
     campaign: Campaign | str | Path,
     *,
@@ -218,7 +215,7 @@ def run_campaign(
     ledger: str | Path | None = None,
     force: bool = False,
     estimate_needed: bool = True,
-    step: Step = _silent,
+    step: Step = lambda message: None,
 ) -> Purchase:
     """Run a campaign, and write what it comes to into its folder.
 
@@ -259,57 +256,48 @@ def run_campaign(
     names = None if campaign.folder is None else Names.of(campaign, campaign.folder, reading)
     if names is not None and not force:
         refuse_existing([*names.last])
-    place = Place(ledger=None if ledger is None else ledger_folder(ledger))
-    if names is not None:
-        place = replace(place, folder=campaign.folder, record=names.record, summary=names.summary)
     # from here on files wait under temporary names and appear together
     with Staging(force=force, folder=campaign.folder) as files:
-        decision = _decide(campaign, reading, files, names, step)
+        decision = _decided(campaign, reading, files, None if names is None else names.decisions, step)
         record_folder.require_table_library(decision.figures.people)
         step("releasing")
-        released = Released()
-        if campaign.data is not None and decision.figures.active:
-            try:
-                released = _release(campaign, decision, place)
-            except MissingExtra as problem:
-                if estimate_needed:
-                    raise
-                released = Released(missing=str(problem))
+        place = Place(ledger=None if ledger is None else ledger_folder(ledger))
+        if names is not None:
+            place = replace(place, folder=campaign.folder, record=names.record, summary=names.summary)
+        released = _released(campaign, decision, place, needed=estimate_needed)
         return complete(files, names, campaign, decision, released, audit=audit, step=step)
 
 
-def _decide(campaign: Campaign, reading: Reading, files: Staging, names: Names | None, step: Step) -> Decision:
+def _decided(campaign: Campaign, reading: Reading, files: Staging, out: Path | None, step: Step) -> Decision:
     if reading.engine == "memory":
         return decide(campaign, reading, step)
     from hushbid.campaign.on_engine import decide_on_engine
 
-    out = None if names is None else names.decisions
-    data = None if campaign.data is None else campaign.data.names
-    most_here = deciding.LARGEST_HERE
-    return decide_on_engine(campaign, reading, files, step, out=out, most_here=most_here, data=data)
+    data, most = None if campaign.data is None else campaign.data.names, deciding.LARGEST_HERE
+    return decide_on_engine(campaign, reading, files, step, out=out, most_here=most, data=data)
 
 
-def _release(campaign: Campaign, decision: Decision, place: Place) -> Released:
-    everybody = decision.everybody
-    if everybody is not None:
-        return release(
-            campaign,
-            everybody.people,
-            everybody.outcome,
-            place,
-            delivered=decision.delivered,
-            from_engine=everybody.from_engine,
-            late_field="late" if campaign.path is None else "data.late",
-        )
-    from hushbid.campaign.on_engine import answer_from_sums
+def _released(campaign: Campaign, decision: Decision, place: Place, *, needed: bool) -> Released:
+    """Draw the estimate, if there are data; unless it is ``needed``, a missing package leaves it out."""
+    if campaign.data is None or not decision.figures.active:
+        return Released()
+    try:
+        if isinstance(decision, DecisionInMemory):
+            late_field = "late" if campaign.path is None else "data.late"
+            from_engine, delivered = decision.passes is not None, decision.delivered
+            people, outcome = decision.people, decision.outcome
+            how: dict[str, Any] = {"delivered": delivered, "from_engine": from_engine, "late_field": late_field}
+            return release(campaign, people, outcome, place, **how)
+        from hushbid.campaign.on_engine import answer_from_sums
 
-    def refuse_other() -> None:
-        place.refuse_other_summary(campaign, decision.figures.people)
-
-    if not campaign.spec.synthetic:
-        place.refuse_former()
-    assert decision.priced is not None
-    return Released(answer=answer_from_sums(campaign, decision.priced, place.ledger, refuse_other))
+        if not campaign.spec.synthetic:
+            place.refuse_former()
+        check = partial(place.refuse_other_summary, campaign, decision.figures.people)
+        return Released(answer=answer_from_sums(campaign, decision, place.ledger, check))
+    except MissingExtra as problem:
+        if needed:
+            raise
+        return Released(missing=str(problem))
 
 
 def _refuse_other_table(campaign: Campaign) -> None:
@@ -341,7 +329,7 @@ def price_people(
     """
     with Staging(force=force) as files:
         if reading.engine == "memory":
-            decision = decide(campaign, reading, step, ids_needed=ids_needed)
+            decision: Decision = decide(campaign, reading, step, ids_needed=ids_needed)
             step("writing")
         else:
             from hushbid.campaign.on_engine import decide_on_engine, refuse_existing_out
@@ -350,11 +338,11 @@ def price_people(
                 refuse_existing_out(out, reading.engine)
             most_here = 0 if record is None else record_folder.LARGEST_FILE
             decision = decide_on_engine(campaign, reading, files, step, out=out, most_here=most_here)
-        everybody, stamps = decision.everybody, stamps_of(decision)
-        if everybody is not None and out != STREAM and "://" not in out:
-            files.add(out, table_writer(out, everybody.columns()))
-        if record is not None and everybody is not None:
-            record_of(everybody, decision.origin, stamps=stamps).stage(files, record)
+        stamps = stamps_of(decision)
+        if isinstance(decision, DecisionInMemory) and out != STREAM and "://" not in out:
+            files.add(out, table_writer(out, decision.columns()))
+        if record is not None and isinstance(decision, DecisionInMemory):
+            record_of(decision, stamps=stamps).stage(files, record)
         elif record is not None:
             from hushbid.campaign.on_engine import stage_record
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.campaign.deciding import Decision, Everybody, Step, decide_about, read_everybody
+from hushbid.campaign.deciding import DecisionInMemory, Step, decide_about, read_everybody
 from hushbid.campaign.people import AT_ONCE, Delivered, People, Reading, delivered_in, rows_of
 from hushbid.campaign.releasing import Place, Released, refuse_unsaid_late, release
 from hushbid.campaign.results import Purchase, PurchaseByStratum, payment_columns
@@ -105,7 +105,7 @@ class _Part:
 
     name: str
     campaign: Campaign
-    decision: Decision
+    decision: DecisionInMemory
     rows: IndexArray
     """Which rows are its people, among everybody."""
 
@@ -113,12 +113,6 @@ class _Part:
     def folder(self) -> Path:
         assert self.campaign.folder is not None
         return self.campaign.folder
-
-    @property
-    def everybody(self) -> Everybody:
-        """What was decided about each of its people."""
-        assert self.decision.everybody is not None
-        return self.decision.everybody
 
 
 def _parts(campaign: Campaign, people: People, folder: Path) -> list[_Part]:
@@ -222,7 +216,7 @@ def _delivered(campaign: Campaign, people: People, parts: Sequence[_Part]) -> De
     market, losses = parts[0].decision.market, np.zeros(len(people))
     found = delivered_in(campaign.data, people, market.survey)
     for part in parts:
-        losses[part.rows] = part.everybody.outcome.privacy_loss
+        losses[part.rows] = part.decision.outcome.privacy_loss
     asked = about(market.survey, market.layout, market.bounds)
     plan = ReleasePlan.of(losses, setting=market.setting, **asked)  # from which nothing is ever drawn
     with rows_of(people.source, people.lines):
@@ -248,7 +242,7 @@ def _released(
 
 def _released_in(part: _Part, delivered: Delivered, ledger: Path | None) -> Released:
     """Draw an estimate; there is none if nobody in it delivered, which does not keep the others from theirs."""
-    data, whose = delivered.data, part.everybody
+    data, whose = delivered.data, part.decision
     mine = data[part.rows] if isinstance(data, np.ndarray) else [data[row] for row in part.rows.tolist()]
     place = Place(ledger=ledger, folder=part.folder.parent, record=part.folder / "record.json")
     here = Delivered(data=mine, strangers=0)
@@ -270,11 +264,11 @@ def _side_by_side(bought: Mapping[str, Purchase]) -> dict[str, Raw]:
 
 
 def _rows(name: str, one: Purchase) -> Iterator[dict[str, Any]]:
-    decision, everybody, answer = one.decided, one.decided.everybody, one.answer
-    assert everybody is not None
+    decision, answer = one.decided, one.answer
+    assert isinstance(decision, DecisionInMemory)
     paid = decision.total_minor if one.campaign.data is None else 0
     if answer is not None:  # for what they delivered
-        owed = payment_columns(everybody, answer, late_is_paid=one.campaign.late == "paid")
+        owed = payment_columns(decision, answer, late_is_paid=one.campaign.late == "paid")
         paid = int(np.sum(owed["payment_minor"]))
     head = {
         "stratum": name,

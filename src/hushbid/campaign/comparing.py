@@ -19,7 +19,7 @@ import numpy as np
 
 from hushbid.allocation import Accuracy
 from hushbid.allocation.goals import name_of
-from hushbid.campaign.deciding import Decision, Everybody, Step, decide
+from hushbid.campaign.deciding import DecisionInMemory, Step, decide
 from hushbid.campaign.drafting import prior_text, setting_text
 from hushbid.campaign.people import AT_ONCE, People, places_of
 from hushbid.campaign.recorded import people_of
@@ -55,10 +55,7 @@ class Side:
     called: str
     """What it is called on the command line."""
 
-    decision: Decision
-    everybody: Everybody
-    """What is decided about each person."""
-
+    decision: DecisionInMemory
     facts: Mapping[str, Any]
     """What is decided, in figures about everybody together."""
 
@@ -72,26 +69,22 @@ class Side:
     """The spending limit that its payments are above; None if they are not."""
 
     @classmethod
-    def of(cls, called: str, decision: Decision, **more: Any) -> "Side":
+    def of(cls, called: str, decision: DecisionInMemory, **more: Any) -> "Side":
         """Set a decision next to another."""
-        assert decision.everybody is not None
         currency = None if decision.currency == NO_CURRENCY else decision.currency.code
-        settings = {**dict(_settings(decision.everybody.outcome.market)), "money.currency": currency}
-        facts = decision.facts()
-        return cls(
-            called=called, decision=decision, everybody=decision.everybody, facts=facts, settings=settings, **more
-        )
+        settings = {**dict(_settings(decision.outcome.market)), "money.currency": currency}
+        return cls(called=called, decision=decision, facts=decision.facts(), settings=settings, **more)
 
     @property
     def losses(self) -> FloatArray:
         """Everybody's privacy loss."""
-        return self.everybody.outcome.privacy_loss
+        return self.decision.outcome.privacy_loss
 
     @property
     def labels(self) -> list[str] | None:
         """Everybody's stratum or group, if there are any."""
-        strata = self.everybody.outcome.market.strata
-        return self.everybody.people.groups if strata is None else list(strata)
+        strata = self.decision.outcome.market.strata
+        return self.decision.people.groups if strata is None else list(strata)
 
     @property
     def errors(self) -> dict[str, tuple[float, float]]:
@@ -123,13 +116,13 @@ class SideBySide:
         """How many people who are in both bid something else in each; None if that is not known."""
         if self.rows is None:
             return None
-        one, other = (side.everybody.people.bids[rows] for side, rows in zip(self.sides, self.rows, strict=True))
+        one, other = (side.decision.people.bids[rows] for side, rows in zip(self.sides, self.rows, strict=True))
         return int(np.count_nonzero(one != other))
 
     @property
     def same_people(self) -> bool:
         """Whether everybody is in both, with the same bid."""
-        return {len(side.everybody.people) for side in self.sides} == {self.in_both} and self.other_bids == 0
+        return {len(side.decision.people) for side in self.sides} == {self.in_both} and self.other_bids == 0
 
     @property
     def bought(self) -> Mapping[str, int] | None:
@@ -197,7 +190,7 @@ class SideBySide:
         return "\n".join([*named, self._people_text(), "", figures, "", *notes, *self._different()])
 
     def _people_text(self) -> str:
-        sizes = [len(side.everybody.people) for side in self.sides]
+        sizes = [len(side.decision.people) for side in self.sides]
         if self.same_people:
             return f"On the same {numbers.people(sizes[0])}."
         message = f"A has {numbers.people(sizes[0])}, B {count(sizes[1])}; "
@@ -260,7 +253,7 @@ def side_by_side(
     for path, changed in ((a, changes if b else None), (b or a, changes)):
         step(f"reading {path.name}")
         sides.append(side_of(path, changed))
-    return SideBySide(a=sides[0], b=sides[1], rows=_in_both(*(side.everybody.people for side in sides)))
+    return SideBySide(a=sides[0], b=sides[1], rows=_in_both(*(side.decision.people for side in sides)))
 
 
 def _in_both(a: People, b: People) -> tuple[IndexArray, IndexArray] | None:
@@ -315,12 +308,10 @@ def _of_file(path: Path, changes: Changes) -> Side:
 
 def _of_record(path: Path, called: str) -> Side:
     record = Record.read(path)
-    people, outcome, currency = people_of(record, str(path)), record.outcome, NO_CURRENCY
-    everybody = Everybody.of(people, outcome, currency)
-    if record.money is not None:
-        currency = Currency(record.money.currency, record.money.decimals)
-        everybody = Everybody(people=people, outcome=outcome, money=record.money)
-    return Side.of(called, Decision.of(everybody, currency, {}))
+    money = record.money
+    currency = NO_CURRENCY if money is None else Currency(money.currency, money.decimals)
+    people = people_of(record, str(path))
+    return Side.of(called, DecisionInMemory.of(people, record.outcome, currency, {}, money=money))
 
 
 def _settings(market: Market) -> Iterator[tuple[str, Any]]:

@@ -1,9 +1,9 @@
 """From bids to decisions, in whole minor units of a currency: what memory and engines both give."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hushbid.allocation import Budget
 from hushbid.campaign.people import Delivered, People, Reading, read_people, rows_of
@@ -14,47 +14,13 @@ from hushbid.common.money import Currency, Money, in_units
 from hushbid.common.tables import Raw
 from hushbid.errors import InputError
 from hushbid.mechanism import Figures, Market, Outcome
-
-if TYPE_CHECKING:
-    from hushbid.engine import Priced  # engines are loaded where one is asked for
+from hushbid.mechanism.survey import QuestionError
 
 Step = Callable[[str], object]
 """Called with what is done next."""
 
 LARGEST_HERE = 1_000_000
 """Of more people an engine writes decisions and record itself, and there is no report."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Everybody:
-    """What was decided about each person."""
-
-    people: People
-    outcome: Outcome
-    """What the market decided, in units of the currency."""
-
-    money: Money
-    """Each payment in whole minor units, rounded in the person's favour, and what a misreport can gain."""
-
-    from_engine: bool = False
-    """Whether an engine read the people."""
-
-    @classmethod
-    def of(cls, people: People, outcome: Outcome, currency: Currency, *, from_engine: bool = False) -> "Everybody":
-        """Round an outcome's payments."""
-        money = Money.of(outcome.payments, outcome.incentive_error, currency=currency.code, decimals=currency.decimals)
-        return cls(people=people, outcome=outcome, money=money, from_engine=from_engine)
-
-    def columns(self) -> dict[str, Raw]:
-        """Return the table of decisions, one row per person in the order of the bids."""
-        return {
-            self.people.id_name: self.people.id_column,
-            "privacy_loss": self.outcome.privacy_loss,
-            "weight": self.outcome.weights,
-            "payment_minor": self.money.payments,
-            "payment": in_units(self.money.payments, self.money.decimals),
-            "currency": [self.money.currency] * len(self.people),
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -83,32 +49,17 @@ class Decision:
     origin: Mapping[str, Any]
     """Where the prior comes from."""
 
-    everybody: Everybody | None
-    """What was decided about each person; None where that stays with an engine."""
-
-    priced: "Priced | None" = None
-    """The table that an engine priced; None where everybody is here."""
-
-    delivered: Delivered | None = None
-    """The data, if an engine read them with the bids."""
-
     passes: int | None = None
     """How often an engine read the rows to decide; None in memory."""
 
-    @classmethod
-    def of(cls, everybody: Everybody, currency: Currency, origin: Mapping[str, Any], **engine: Any) -> "Decision":
-        """Sum up what was decided about each person."""
-        same = {"market": everybody.outcome.market, "figures": everybody.outcome.figures()}
-        return cls(
-            **{**same, **engine},
-            dropped=everybody.people.dropped,
-            currency=currency,
-            total_minor=everybody.money.total,
-            paying=int((everybody.money.payments < 0).sum()),
-            incentive_error=everybody.money.incentive_error,
-            origin=origin,
-            everybody=everybody,
-        )
+    flags: tuple[str, ...] = ()
+    """What is said of the decisions wherever they are shown."""
+
+    reading_notes: tuple[str, ...] = ()
+    """Sentences about how the bids were read, where that was a choice: their encoding, decimal commas."""
+
+    question_errors: Callable[[], Sequence[QuestionError]]
+    """The errors of a survey's questions."""
 
     def facts(self) -> dict[str, Any]:
         """Return figures for programs, none of which belongs to one person."""
@@ -123,22 +74,10 @@ class Decision:
             facts |= {"rounding_reserve": self.market.goal.reserve}
             if self.market.goal.planned is not None:
                 facts |= {"planned_price": asdict(self.market.goal.planned)}
-        if self.everybody is not None and self.everybody.outcome.flags:
-            facts |= {"flags": list(self.everybody.outcome.flags)}
+        if self.flags:
+            facts |= {"flags": list(self.flags)}
         if self.market.survey is not None:
-            decided = self.priced if self.everybody is None else self.everybody.outcome
-            assert decided is not None
-            facts |= {
-                "questions": [
-                    {
-                        "name": one.question.name,
-                        "kind": one.question.kind,
-                        "standard_error": one.standard_error,
-                        "worst_standard_error": one.worst_standard_error,
-                    }
-                    for one in decided.question_errors()
-                ]
-            }
+            facts |= {"questions": question_facts(self.question_errors())}
             for name in ("standard_error", "worst_standard_error"):  # of no question, but of the one number bought as
                 del facts[name]
         return facts if self.passes is None else {**facts, "passes": self.passes}
@@ -147,15 +86,81 @@ class Decision:
         """Return what was decided in sentences."""
         return "\n".join([*self.reading_notes, decision_text(self.facts(), self.currency, self.market)])
 
-    @property
-    def reading_notes(self) -> tuple[str, ...]:
-        """Sentences about how the bids were read, where that was a choice: their encoding, decimal commas."""
-        return () if self.everybody is None else self.everybody.people.notes
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class DecisionInMemory(Decision):
+    """What was decided about each person, too."""
+
+    people: People
+    outcome: Outcome
+    """What the market decided, in units of the currency."""
+
+    money: Money
+    """Each payment in whole minor units, rounded in the person's favour, and what a misreport can gain."""
+
+    delivered: Delivered | None = None
+    """The data, if an engine read them with the bids."""
+
+    @classmethod
+    def of(
+        cls,
+        people: People,
+        outcome: Outcome,
+        currency: Currency,
+        origin: Mapping[str, Any],
+        *,
+        money: Money | None = None,
+        **engine: Any,
+    ) -> "DecisionInMemory":
+        """Round an outcome's payments, unless their ``money`` is there, and sum up; ``engine`` are fields it knows."""
+        if money is None:
+            code, decimals = currency.code, currency.decimals
+            money = Money.of(outcome.payments, outcome.incentive_error, currency=code, decimals=decimals)
+        same = {"market": outcome.market, "figures": outcome.figures()}
+        return cls(
+            **{**same, **engine},
+            dropped=people.dropped,
+            currency=currency,
+            total_minor=money.total,
+            paying=int((money.payments < 0).sum()),
+            incentive_error=money.incentive_error,
+            origin=origin,
+            flags=tuple(outcome.flags),
+            reading_notes=people.notes,
+            question_errors=outcome.question_errors,
+            people=people,
+            outcome=outcome,
+            money=money,
+        )
+
+    def columns(self) -> dict[str, Raw]:
+        """Return the table of decisions, one row per person in the order of the bids."""
+        return {
+            self.people.id_name: self.people.id_column,
+            "privacy_loss": self.outcome.privacy_loss,
+            "weight": self.outcome.weights,
+            "payment_minor": self.money.payments,
+            "payment": in_units(self.money.payments, self.money.decimals),
+            "currency": [self.money.currency] * len(self.people),
+        }
+
+
+def question_facts(errors: Sequence[QuestionError]) -> list[dict[str, Any]]:
+    """Return how accurate each question of a survey is expected to be."""
+    return [
+        {
+            "name": one.question.name,
+            "kind": one.question.kind,
+            "standard_error": one.standard_error,
+            "worst_standard_error": one.worst_standard_error,
+        }
+        for one in errors
+    ]
 
 
 def decide(
     campaign: Campaign, reading: Reading, step: Step, *, ids_needed: bool = True, limited: bool = True
-) -> Decision:
+) -> DecisionInMemory:
     """Read everybody into memory, run the market on the bids, and round its payments.
 
     Unless ``limited``, payments above the spending limit are not refused.
@@ -190,9 +195,7 @@ _WRITTEN = frozenset({"privacy_loss", "weight", "payment_minor", "payment", "cur
 """What the columns of results are called."""
 
 
-def decide_about(
-    people: People, campaign: Campaign, origin: Mapping[str, Any], *, from_engine: bool = False, **engine: Any
-) -> Decision:
+def decide_about(people: People, campaign: Campaign, origin: Mapping[str, Any], **engine: Any) -> DecisionInMemory:
     """Run the market on bids, and round its payments; ``engine`` are fields that an engine knows better."""
     if people.id_name in _WRITTEN:
         message = f"{people.source}: the column of ids must not be called {people.id_name!r}, as one of the results is."
@@ -205,8 +208,7 @@ def decide_about(
             tie_key=people.tie_keys(market),
             accept_rounding=campaign.spec.market.accept_rounding,
         )
-    everybody = Everybody.of(people, outcome, campaign.currency, from_engine=from_engine)
-    return Decision.of(everybody, campaign.currency, origin, **engine)
+    return DecisionInMemory.of(people, outcome, campaign.currency, origin, **engine)
 
 
 def prior_note(origin: Mapping[str, Any]) -> str:

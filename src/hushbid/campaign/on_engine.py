@@ -8,11 +8,12 @@ engine then only reads them, and decisions, record and report are made as in mem
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hushbid.campaign.deciding import Decision, Step, decide_about, prior_note
+from hushbid.campaign.deciding import Decision, DecisionInMemory, Step, decide_about, prior_note
 from hushbid.campaign.people import Delivered, People, Reading, rows_of
 from hushbid.campaign.spending import refuse_above_spending_limit
 from hushbid.campaign.terms import Campaign
@@ -29,6 +30,14 @@ from hushbid.engine.pricing import CountedTable, Priced, count
 from hushbid.engine.recording import not_recorded, write_record
 from hushbid.errors import InputError
 from hushbid.record.folder import place_of_folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class DecisionOnEngine(Decision):
+    """What an engine decided about so many people that it keeps them."""
+
+    priced: Priced
+    """The table that it priced."""
 
 
 def decide_on_engine(
@@ -61,7 +70,7 @@ def decide_on_engine(
         paid = checked(made, priced)
         _refuse_above_spending_limit(paid.total_minor, campaign)
     summary, currency = priced.summary, campaign.currency
-    return here or Decision(
+    return here or DecisionOnEngine(
         market=priced.market,
         figures=summary,
         dropped=summary.dropped,
@@ -70,7 +79,7 @@ def decide_on_engine(
         paying=paid.paying,
         incentive_error=with_rounding(summary.incentive_error, currency.decimals),
         origin=origin,
-        everybody=None,
+        question_errors=priced.question_errors,
         priced=priced,
         passes=summary.passes,
     )
@@ -116,7 +125,9 @@ def _counted(campaign: Campaign, reading: Reading, step: Step) -> tuple[CountedT
     return table, campaign.prior.origin(None, accepted=campaign.spec.market.accept_pilot_overlap, counted=found)
 
 
-def _decided_here(table: CountedTable, campaign: Campaign, origin: Mapping[str, Any], data: DataNames) -> Decision:
+def _decided_here(
+    table: CountedTable, campaign: Campaign, origin: Mapping[str, Any], data: DataNames
+) -> DecisionInMemory:
     """Take everybody of a table into memory, with columns of data, and decide about each."""
     with rows_of(campaign.source):
         columns = None if data is None else data_columns(table, data)
@@ -141,7 +152,7 @@ def _decided_here(table: CountedTable, campaign: Campaign, origin: Mapping[str, 
     )
     delivered = None if data is None else Delivered(data=taken.data, strangers=0)
     known = {"market": table.market, "passes": table.passes, "delivered": delivered}  # a market without all labels
-    decision = decide_about(people, campaign, origin, from_engine=True, **known)
+    decision = decide_about(people, campaign, origin, **known)
     _refuse_above_spending_limit(decision.total_minor, campaign)
     return decision
 
@@ -159,9 +170,15 @@ def _written(priced: Priced, frame: Any, out: str | Path, files: Staging) -> Ite
         yield temporary
 
 
-def write_payments(files: Staging, path: Path, campaign: Campaign, priced: Priced, answer: Answer) -> None:
+def _priced(decision: Decision) -> Priced:
+    assert isinstance(decision, DecisionOnEngine)
+    return decision.priced
+
+
+def write_payments(files: Staging, path: Path, campaign: Campaign, decision: Decision, answer: Answer) -> None:
     """Let the engine write what is to be paid, now that data were delivered or not."""
     assert campaign.data is not None
+    priced = _priced(decision)
     # as in memory: without drop-outs the payments are those that were decided
     mse = answer.release.error.mse if answer.release.absent else priced.summary.mse
     frame = due(priced, campaign.data.names, campaign.currency, mse=mse, synthetic=campaign.spec.synthetic)
@@ -179,13 +196,12 @@ def stage_record(
     notes: Sequence[str],
 ) -> tuple[Path | None, str | None, str]:
     """Stage the record of people who stay with the engine: where it will be and its hash, or why there is none."""
-    assert decision.priced is not None
     release = None if answer is None else answer.release
-    if reason := not_recorded(decision.priced, release):
+    if reason := not_recorded(_priced(decision), release):
         return None, None, reason
     record = partial(
         write_record,
-        decision.priced,
+        _priced(decision),
         currency=decision.currency,
         total_minor=decision.total_minor,
         group=campaign.bids.group,
@@ -202,14 +218,14 @@ def stage_record(
 
 
 def answer_from_sums(
-    campaign: Campaign, priced: Priced, ledger: Path | None, before_first: Callable[[], None]
+    campaign: Campaign, decision: Decision, ledger: Path | None, before_first: Callable[[], None]
 ) -> Answer:
     """Draw the estimate from the sums of the engine's passes, once."""
     assert campaign.data is not None
     asked: dict[str, Any] = {"question": campaign.question, "wave": campaign.spec.wave, "ledger": ledger}
     if campaign.spec.synthetic:
-        return on_sums.release_synthetic(priced, campaign.data.names, **asked)
-    return on_sums.answer(priced, campaign.data.names, **asked, before_first=before_first)
+        return on_sums.release_synthetic(_priced(decision), campaign.data.names, **asked)
+    return on_sums.answer(_priced(decision), campaign.data.names, **asked, before_first=before_first)
 
 
 def _refuse_above_spending_limit(total_minor: int, campaign: Campaign) -> None:

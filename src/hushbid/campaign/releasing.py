@@ -181,4 +181,4 @@ def stamps_of(decision: Decision, asked: Campaign | None = None, answer: Answer 
         stamps.append(ROUNDING_ACCEPTED)
     if answer is not None and math.isinf(decision.figures.largest_privacy_loss):
         stamps.append(INFINITE)
-    return stamps + list(() if decision.everybody is None else decision.everybody.outcome.flags)
+    return [*stamps, *decision.flags]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hushbid.campaign import deciding
-from hushbid.campaign.deciding import Decision, Everybody
+from hushbid.campaign.deciding import Decision, DecisionInMemory
 from hushbid.campaign.notices import stratum_notice
 from hushbid.campaign.releasing import Released
 from hushbid.campaign.telling import answer_lines, campaign_estimate, decision_text
@@ -103,12 +103,12 @@ class Purchase:
         Of ``library``; unless one is named, of the library that people came in, else of the first that is installed:
         pandas, Polars, pyarrow.
         """
-        everybody = self.decided.everybody
-        if everybody is None:
+        decided = self.decided
+        if not isinstance(decided, DecisionInMemory):
             raise InputError("Everybody's figures stayed with the engine: they are in the tables that it wrote.")
-        columns = everybody.columns()
+        columns = decided.columns()
         if self.answer is not None:
-            columns |= payment_columns(everybody, self.answer, late_is_paid=self.campaign.late == "paid")
+            columns |= payment_columns(decided, self.answer, late_is_paid=self.campaign.late == "paid")
         return frame_of(columns, library or self.campaign.library)
 
     def facts(self) -> dict[str, Any]:
@@ -147,7 +147,7 @@ class Purchase:
         where = "summary" if self.on_engine else "record"
         lines += [f"STAMPED in the {where}: {stamp}." for stamp in self.stamps]
         lines += [self.unrecorded] * bool(self.unrecorded)
-        if self.record is None and self.decided.everybody is None:
+        if not isinstance(self.decided, DecisionInMemory):
             lines.append(f"No report and no audits: an engine has them for at most {deciding.LARGEST_HERE:,} people.")
         return [one for line in lines for one in line.splitlines()]
 
@@ -180,8 +180,8 @@ class Purchase:
 
     def _fewest(self) -> int:
         """From how many people is bought, in the stratum with the fewest if that is known."""
-        if self.decided.everybody is not None:
-            return fewest_bought_from(self.decided.everybody.outcome, self.decided.market)
+        if isinstance(self.decided, DecisionInMemory):
+            return fewest_bought_from(self.decided.outcome, self.decided.market)
         return self.decided.figures.active if self.release is None else self.release.fewest
 
 
@@ -283,7 +283,7 @@ def summary(campaign: Campaign, decision: Decision, answer: Answer | None, stamp
         "question": campaign.question,
         "stamps": list(stamps),
         "notices": [*([str(stratum_notice(*campaign.part_of))] if campaign.part_of else []), *campaign.spec.notices],
-        "report": {"written": decision.everybody is not None, "most_people": deciding.LARGEST_HERE},
+        "report": {"written": isinstance(decision, DecisionInMemory), "most_people": deciding.LARGEST_HERE},
         "versions": {name: version(name) for name in ("hushbid", "numpy", "scipy")},
     }
 
@@ -311,14 +311,14 @@ def _next_step(campaign: Campaign, market: Market, on_engine: bool) -> list[str]
     ]
 
 
-def payment_columns(everybody: Everybody, answer: Answer, *, late_is_paid: bool) -> dict[str, Raw]:
+def payment_columns(decision: DecisionInMemory, answer: Answer, *, late_is_paid: bool) -> dict[str, Raw]:
     """What is to be paid, now that data were delivered or not: nothing to those who did not deliver.
 
     If people value the estimate and some dropped out, its error has grown, and with it what they are owed. Whoever
     delivered late is paid like the others, or like those who did not deliver.
     """
-    outcome, money, release = everybody.outcome, everybody.money, answer.release
-    gone, late = (np.zeros(len(everybody.people), dtype=bool) for _ in range(2))
+    people, outcome, money, release = decision.people, decision.outcome, decision.money, answer.release
+    gone, late = (np.zeros(len(people), dtype=bool) for _ in range(2))
     gone[list(release.dropped_out)] = True
     late[list(answer.late)] = True
     delivered = np.where(outcome.privacy_loss > 0.0, _YES, _NOT_ASKED)
@@ -328,9 +328,9 @@ def payment_columns(everybody: Everybody, answer: Answer, *, late_is_paid: bool)
         worse = outcome.population.user_weights() * (release.error.mse - outcome.mse)
         owed = amounts_due(outcome.payments, worse, gone & ~late if late_is_paid else gone, money.decimals)
     return {
-        everybody.people.id_name: everybody.people.id_column,
+        people.id_name: people.id_column,
         "payment_minor": owed,
         "payment": in_units(owed, money.decimals),
-        "currency": [money.currency] * len(everybody.people),
+        "currency": [money.currency] * len(people),
         "delivered": np.array(_DELIVERED, dtype=object)[delivered].tolist(),
     }

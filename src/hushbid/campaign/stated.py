@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
-from hushbid.campaign.spec import GOALS, CampaignSpec, fields_of
+from hushbid.campaign.spec import GOALS, CampaignSpec, allowed_of, fields_of
 from hushbid.errors import InputError
 
 _TABLE = re.compile(r"^\s*\[\[?\s*([^\]]+?)\s*\]\]?\s*(?:#.*)?$")
@@ -111,6 +111,10 @@ def value_of(name: str, text: str) -> Any:
     """Return what a text, of an option or of the environment, states of a field; the schema then judges it."""
     if name == "market.bounds" and not text.lstrip().startswith("["):
         return [_number(part) for part in text.split(",")]
+    if "=" in text and not text.lstrip().startswith("{") and name in _BY_STRATUM:
+        parts = [part.rpartition("=") for part in text.split(",")]
+        found = {label.strip(): _number(number.strip()) for label, _, number in parts}
+        return found if len(found) == len(parts) else text
     kinds = field_kinds(name)
     if not kinds.isdisjoint({int, float}) and not isinstance(number := _number(text), str):
         return number
@@ -214,3 +218,4 @@ def _plain(name: str) -> str:
 
 
 _FIELDS = dict(fields_of(CampaignSpec))
+_BY_STRATUM = frozenset(name for name, info in _FIELDS.items() if "each stratum" in allowed_of(info))

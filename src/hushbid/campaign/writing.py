@@ -5,14 +5,14 @@ Every file is staged; the last of them, which tells that all are there, last.
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-from hushbid.campaign.deciding import Decision, Everybody, Step, prior_note
+from hushbid.campaign.deciding import Decision, DecisionInMemory, Step, prior_note
 from hushbid.campaign.notices import (
     SIMULATED,
     SYNTHETIC,
@@ -82,27 +82,26 @@ def complete(
     step: Step,
 ) -> Purchase:
     """Attack a purchase, record it, and let its files wait for their names, the last of them last."""
-    everybody, answer = decision.everybody, released.answer
-    stamps = stamps_of(decision, campaign, answer)
+    answer, stamps = released.answer, stamps_of(decision, campaign, released.answer)
     step("auditing")
-    audits: tuple[AuditLine, ...] = ()
-    if audit and everybody is not None and decision.figures.active and campaign.data is not None:
-        from hushbid.audit.suite import audits_of  # late: with all that attacks take it is much to load
-
-        audits = lines_of(audits_of(everybody.outcome), everybody.outcome)
+    audits = _audited(campaign, decision) if audit else ()
     step("writing")
-    record, record_hash, unrecorded, page, paths = None, None, "", None, list[Path]()
+    paths: list[Path] = []
+    record, record_hash, unrecorded = None, None, ""
     # the report is computed in a thread; tables come first, which Python's lock does not hold up
     with ThreadPoolExecutor(max_workers=1) as thread:
-        if names is not None and everybody is not None and campaign.data is not None:
-            page = thread.submit(_page, campaign, decision, everybody, answer, audits)
+        page = None
+        if names is not None and isinstance(decision, DecisionInMemory) and campaign.data is not None:
+            page = thread.submit(_page, campaign, decision, answer, audits)
         if names is not None:
             paths += _stage_tables(files, names, campaign, decision, answer)
         step("recording")
         notes = _notes(campaign, answer)
-        if everybody is not None:
-            record = record_of(everybody, decision.origin, answer, stamps=stamps, notes=notes)
+        if isinstance(decision, DecisionInMemory):
+            record = record_of(decision, answer, stamps=stamps, notes=notes)
             record_hash = record.hash
+            if names is not None:
+                paths += _stage_report(files, names, record, page)
         elif names is not None:
             from hushbid.campaign.on_engine import stage_record
 
@@ -110,12 +109,6 @@ def complete(
                 files, names.record, campaign, decision, answer, stamps=stamps, notes=notes
             )
             paths += [] if place is None else [place]
-        if names is not None and record is not None:
-            if page is not None:
-                content = _rendered(page.result(), record, record.place(names.record).name).encode()
-                files.add(names.report, lambda file: file.write(content))
-                paths.append(names.report)
-            paths.append(record.stage(files, names.record))
         if names is not None and names.summary is not None:
             files.add(names.summary, _json_writer(summary(campaign, decision, answer, stamps)))
             paths.append(names.summary)
@@ -132,23 +125,36 @@ def complete(
     )
 
 
+def _audited(campaign: Campaign, decision: Decision) -> tuple[AuditLine, ...]:
+    if campaign.data is None or not decision.figures.active or not isinstance(decision, DecisionInMemory):
+        return ()
+    from hushbid.audit.suite import audits_of  # late: with all that attacks take it is much to load
+
+    return lines_of(audits_of(decision.outcome), decision.outcome)
+
+
+def _stage_report(files: Staging, names: Names, record: Record, page: Future[Report] | None) -> Iterator[Path]:
+    """Stage the report, if there is one, and the record, which is named in it."""
+    if page is not None:
+        verify = replace(page.result().verify, record_name=record.place(names.record).name, record_hash=record.hash)
+        content = str(render_report(replace(page.result(), verify=verify))).encode()
+        files.add(names.report, lambda file: file.write(content))
+        yield names.report
+    yield record.stage(files, names.record)
+
+
 def record_of(
-    everybody: Everybody,
-    origin: Mapping[str, Any],
-    answer: Answer | None = None,
-    *,
-    stamps: Sequence[str],
-    notes: Sequence[str] = (),
+    decision: DecisionInMemory, answer: Answer | None = None, *, stamps: Sequence[str], notes: Sequence[str] = ()
 ) -> Record:
     """Return the record of a purchase, with stamps that tell of safeguards that were overridden."""
     return Record.of(
-        everybody.outcome,
+        decision.outcome,
         None if answer is None else answer.release,
-        ids=everybody.people.ids,
-        groups=everybody.people.groups,
-        money=everybody.money,
+        ids=decision.people.ids,
+        groups=decision.people.groups,
+        money=decision.money,
         stamps=stamps,
-        notes=[prior_note(origin), *notes],
+        notes=[prior_note(decision.origin), *notes],
     )
 
 
@@ -156,20 +162,18 @@ def _stage_tables(
     files: Staging, names: Names, campaign: Campaign, decision: Decision, answer: Answer | None
 ) -> list[Path]:
     """Stage decisions, payments and the estimate; decisions that an engine wrote are staged already."""
-    everybody = decision.everybody
-    synthetic: dict[str, Raw] = {}
-    if everybody is not None:
-        synthetic = {"synthetic": ["yes"] * len(everybody.people)} if campaign.spec.synthetic else {}
-        files.add(names.decisions, table_writer(names.decisions, {**everybody.columns(), **synthetic}))
+    synthetic: dict[str, Raw] = {"synthetic": ["yes"] * decision.figures.people} if campaign.spec.synthetic else {}
+    if isinstance(decision, DecisionInMemory):
+        files.add(names.decisions, table_writer(names.decisions, {**decision.columns(), **synthetic}))
     if answer is None:
         return [names.decisions]
-    if everybody is not None:
-        owed = payment_columns(everybody, answer, late_is_paid=campaign.late == "paid")
+    if isinstance(decision, DecisionInMemory):
+        owed = payment_columns(decision, answer, late_is_paid=campaign.late == "paid")
         files.add(names.payments, table_writer(names.payments, {**owed, **synthetic}))
-    elif decision.priced is not None:
+    else:
         from hushbid.campaign.on_engine import write_payments
 
-        write_payments(files, names.payments, campaign, decision.priced, answer)
+        write_payments(files, names.payments, campaign, decision, answer)
     files.add(names.estimate, _json_writer(campaign_estimate(campaign, answer)))
     return [names.decisions, names.payments, names.estimate]
 
@@ -180,11 +184,7 @@ def _json_writer(values: Mapping[str, Any]) -> Write:
 
 
 def _page(
-    campaign: Campaign,
-    decision: Decision,
-    everybody: Everybody,
-    answer: Answer | None,
-    audits: tuple[AuditLine, ...],
+    campaign: Campaign, decision: DecisionInMemory, answer: Answer | None, audits: tuple[AuditLine, ...]
 ) -> Report:
     """All that the report of a campaign shows, but for the hash of the record."""
     notices: list[str | Sentence] = [SYNTHETIC] if campaign.spec.synthetic else []
@@ -195,13 +195,13 @@ def _page(
     if campaign.data is not None and campaign.data.kind == "simulated_values":
         notices.append(SIMULATED)
     return build_report(
-        everybody.outcome,
+        decision.outcome,
         None if answer is None else answer.release,
         title=campaign.title,
         question=campaign.question,
         unit=campaign.unit,
-        money=everybody.money,
-        groups=everybody.people.groups,
+        money=decision.money,
+        groups=decision.people.groups,
         audits=audits,
         prior_from_participants=bool(decision.origin.get("overlap")),
         spending_limit=campaign.spec.money.spending_limit,
@@ -209,10 +209,6 @@ def _page(
         date=date.today().isoformat(),
         level=campaign.spec.output.level,
     )
-
-
-def _rendered(report: Report, record: Record, name: str) -> str:
-    return str(render_report(replace(report, verify=replace(report.verify, record_name=name, record_hash=record.hash))))
 
 
 def _notes(campaign: Campaign, answer: Answer | None) -> list[str]:

@@ -28,77 +28,6 @@ _PANEL = (0.30, 0.10, 0.15, 0.45)
 _SHARES = (0.45, 0.15, 0.15, 0.25)
 """What share of the staff it is."""
 
-_CAMPAIGN = """\
-# What a hospital's occupational health service might ask. Every person in it is synthetic.
-title = "Health of hospital staff"
-question = "the answers of the staff"
-synthetic = true                       # never for real people: the estimate is drawn again at every run
-notices = ["Every person in this campaign is synthetic: answers, prices for privacy and professions were simulated."]
-
-[market]
-setting = "central"                  # people trust the service to add the noise
-prior = { file = "prior.json" }      # fitted on a pilot among other people: hushbid fit-prior pilot.csv
-budget = 2000                        # euros, on average over what people may ask
-max_correlation = 0.1                   # who asks more may sleep worse: be safe up to a correlation of 0.1
-
-[strata]                             # offices answer more often than wards: give each their due
-column = "profession"
-shares = { nursing = 0.45, medicine = 0.15, laboratory = 0.15, office = 0.25 }
-
-[[questions]]
-kind = "number"
-name = "sleep"
-unit = "hours"
-bounds = [3, 11]                     # whatever lies outside is moved to the nearer end
-variance = 1.5                       # squared hours, an upper bound from earlier studies
-importance = 2                       # an error counts twice as much as another question's
-
-[[questions]]
-kind = "number"
-name = "overtime"
-unit = "hours"
-bounds = [0, 20]
-
-[[questions]]
-kind = "number"
-name = "commute"
-unit = "minutes"
-bounds = [0, 120]
-
-[[questions]]
-kind = "yes_no"
-name = "back pain"
-
-[[questions]]
-kind = "yes_no"
-name = "smokes"
-
-[[questions]]
-kind = "yes_no"
-name = "wants to leave"
-
-[[questions]]
-kind = "yes_no"
-name = "vaccinated"
-
-[[questions]]
-kind = "choice"
-name = "shift"
-answers = ["days", "nights", "both", "no answer"]
-
-[money]
-currency = "EUR"
-
-[bids]
-file = "bids.csv"
-
-[data]
-file = "data.csv"
-
-[output]
-folder = "."
-"""
-
 
 @make_command("demo")
 @click.option("--people", type=Whole(20, COUNT.max), default=20_000, show_default=True, help="How many.")
@@ -155,8 +84,15 @@ def _holds_a_demo(out: Path) -> bool:
         invented = is_synthetic(Record.read(record)) if os.path.lexists(record) else True
     except (OSError, ValueError, RecursionError, HushbidError):
         return False
-    ours = tomllib.loads(_CAMPAIGN)
+    ours = tomllib.loads(campaign_text())
     return campaign.get("synthetic") is True and campaign.get("title") == ours["title"] and invented
+
+
+def campaign_text() -> str:
+    """Return the demo's campaign file."""
+    from importlib.resources import files
+
+    return files("hushbid.cli").joinpath("demo.toml").read_text(encoding="utf-8")
 
 
 class _Days(NamedTuple):
@@ -195,7 +131,7 @@ def _make_up(out: Path, people: int, seed: int, force: bool) -> _Days:
         for name, columns in tables.items():
             files.add(out / name, table_writer(out / name, columns))
         files.add(out / "prior.json", lambda file: file.write(prior.encode()))
-        files.add(out / "campaign.toml", lambda file: file.write(_CAMPAIGN.encode()))
+        files.add(out / "campaign.toml", lambda file: file.write(campaign_text().encode()))
     days = np.array(answers["shift"]) == "days"
     of_staff = sum(share * float(days[work == one].mean()) for one, share in enumerate(_SHARES))
     return _Days(of_staff=of_staff, of_asked=float(days.mean()))

@@ -14,6 +14,15 @@ HOME = "hushbid-server"
 _PASSWORD_BYTES = 15
 
 
+in_folder = click.option(
+    "--home",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=HOME,
+    show_default=True,
+    help="The server's folder.",
+)
+
+
 def installation(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add options that say which installation is meant."""
     function = click.option(
@@ -22,13 +31,7 @@ def installation(function: Callable[..., Any]) -> Callable[..., Any]:
         metavar="URL",
         help="PostgreSQL by its address, postgresql://USER@HOST/NAME, also from HUSHBID_DATABASE.  [default: SQLite]",
     )(function)
-    return click.option(
-        "--home",
-        type=click.Path(file_okay=False, path_type=Path),
-        default=HOME,
-        show_default=True,
-        help="The server's folder.",
-    )(function)
+    return in_folder(function)
 
 
 def refuse_nowhere(home: Path) -> None:

@@ -7,12 +7,11 @@ import click
 
 from hushbid.cli.common import command as make_command
 from hushbid.cli.common import command_group, tell
+from hushbid.cli.installation import in_folder
 
 if TYPE_CHECKING:
     from hushbid.receipts.key_folder import KeyFolder
     from hushbid.receipts.keys import KeyList
-
-HOME = "hushbid-server"
 
 
 @command_group("keys")
@@ -24,17 +23,8 @@ def command() -> None:
     """
 
 
-_home = click.option(
-    "--home",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=HOME,
-    show_default=True,
-    help="The server's folder.",
-)
-
-
 @make_command("create", group=command)
-@_home
+@in_folder
 def create(home: Path, as_json: bool) -> None:
     """Make a server's first key; the server does so itself when it starts without one."""
     keys = _folder(home).create()
@@ -43,7 +33,7 @@ def create(home: Path, as_json: bool) -> None:
 
 
 @make_command("list", group=command)
-@_home
+@in_folder
 def list_keys(home: Path, as_json: bool) -> None:
     """List all keys there have been; --json prints the list that `verify --keys` takes."""
     keys = _folder(home).listed()
@@ -52,7 +42,7 @@ def list_keys(home: Path, as_json: bool) -> None:
 
 
 @make_command("fingerprint", group=command)
-@_home
+@in_folder
 def fingerprint(home: Path, as_json: bool) -> None:
     """Print the fingerprint of the key in use."""
     keys = _folder(home).listed()
@@ -61,7 +51,7 @@ def fingerprint(home: Path, as_json: bool) -> None:
 
 @make_command("rotate", group=command)
 @click.option("--leaked", is_flag=True, help="The key in use may be in other hands, or is lost: withdraw it.")
-@_home
+@in_folder
 def rotate(home: Path, leaked: bool, as_json: bool) -> None:
     """Replace the key in use; a running server notices.
 

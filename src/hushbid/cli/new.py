@@ -1,6 +1,5 @@
 """``hushbid new``: a campaign file with comments, from options or from questions asked on a terminal."""
 
-import math
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,16 +31,14 @@ _ASKED = {
 
 
 @make_command("new")
-@campaign_options("title", "question", "unit", *MARKET, "bids.file", *COLUMNS, "data.file")
-@click.option("--strata-column", metavar="NAME", help="Column of people's public strata, for --shares.")
-@click.option("--shares", metavar="LABEL=SHARE,...", help="Share of the population that each stratum is.")
+@campaign_options(
+    *("title", "question", "unit", *MARKET, "strata.column", "strata.shares", "bids.file", *COLUMNS, "data.file")
+)
 @click.option(
     "--out", type=OneFile(), metavar="FILE.toml", default="campaign.toml", show_default=True, help="Where to write it."
 )
 @click.option("--force", is_flag=True, help="Replace a file that exists.")
-def command(
-    options: Options, strata_column: str | None, shares: str | None, out: Path, force: bool, as_json: bool
-) -> None:
+def command(options: Options, out: Path, force: bool, as_json: bool) -> None:
     """Write a campaign file with comments, by questions asked or by options.
 
     On a terminal, whatever no option states is asked for, unless --prior and a goal are given. What is written is read
@@ -57,7 +54,6 @@ def command(
     campaign_of(stated, bids={})  # what is wrong is said of options first
     values: dict[str, Any] = {"title": out.stem, "question": _usual_question(options), **stated.values}
     values["bids"] = {"file": USUAL_BIDS, **values.get("bids", {})}
-    values |= _strata(options, strata_column, shares)
     prior = values["market"].get("prior", "")
     files = [one["file"] for one in (prior, *_values(prior)) if isinstance(one, Mapping) and "file" in one]
     files += [values[table]["file"] for table in ("bids", "data") if "file" in values.get(table, {})]
@@ -101,31 +97,6 @@ def next_steps(out: Path, bids: str) -> str:
     if Path(bids).exists():
         return f"Written: {out}. Next: {run}"
     return f"Written: {out}. Next: collect people's bids in {bids}, one row per person, then {run}"
-
-
-def _strata(options: Options, column: str | None, shares: str | None) -> dict[str, Any]:
-    if column is None and shares is None:
-        return {}
-    if "strata" in options.tables:
-        raise click.UsageError("--strata-column and --shares must not be given with --strata, which states both.")
-    if column is None or shares is None:
-        raise click.UsageError("--strata-column and --shares must be given together.")
-    return {"strata": {"column": column, "shares": _shares(shares)}}
-
-
-def _shares(text: str) -> dict[str, float]:
-    """Return a share for each stratum, each label once."""
-    found: dict[str, float] = {}
-    for part in text.split(","):
-        label, _, share = part.rpartition("=")
-        try:
-            number = float(share)
-        except ValueError:
-            number = math.nan
-        if not label.strip() or label.strip() in found or not math.isfinite(number):
-            raise click.UsageError(f"--shares must read north=0.4,south=0.6, each stratum once, got {text!r}.")
-        found[label.strip()] = number
-    return found
 
 
 # -- on a terminal -----------------------------------------------------------------------------------------------------

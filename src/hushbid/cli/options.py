@@ -39,9 +39,9 @@ CAMPAIGN = (
 )
 """What `hushbid run` takes in the place of what a file says."""
 
-_NAMES = {"bids.file": "bids", "data.file": "data", "market.prior": "prior"}
+_NAMES = {"bids.file": "bids", "data.file": "data", "market.prior": "prior", "strata.column": "strata_column"}
 _METAVARS = {"market.bounds": "LOW,HIGH", "market.population": "PEOPLE", "market.max_privacy_loss": "EPSILON"}
-_METAVARS |= {"money.currency": "CODE", "market.prior": "PRIOR"}
+_METAVARS |= {"money.currency": "CODE", "market.prior": "PRIOR", "strata.shares": "LABEL=SHARE,..."}
 _TABLES = {
     "questions": "Several questions instead of one number: the tables [[questions]] of a TOML file, such as a campaign"
     " file.",
@@ -206,7 +206,7 @@ def _usual(name: str, info: Any) -> str:
     return f"  [default: {absent}]" if absent and absent not in _SAID else ""
 
 
-_SAID = ("one of the four", "none", "required", "required without questions")
+_SAID = ("one of the four", "one of the three", "none", "required", "required without questions")
 
 
 def _shown(value: Any) -> str:

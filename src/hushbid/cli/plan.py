@@ -120,18 +120,11 @@ def _plan(campaign: "Campaign", given: dict[str, Any]) -> "Plan":
 def _plain(found: "Plan", currency: "Currency") -> dict[str, Any]:
     from dataclasses import asdict
 
+    from hushbid.campaign.deciding import question_facts
+
     simulated, needed = found.simulation, found.needed
-    questions = [
-        {
-            "name": one.question.name,
-            "kind": one.question.kind,
-            "standard_error": one.standard_error,
-            "worst_standard_error": one.worst_standard_error,
-        }
-        for one in found.question_errors
-    ]
     return {
-        **({"questions": questions} if questions else {}),
+        **({"questions": question_facts(found.question_errors)} if found.question_errors else {}),
         "setting": found.market.setting,
         "people": found.n,
         "repetitions": simulated.repetitions,

@@ -38,6 +38,7 @@ def command(options: Options, reading_of: "Callable[[str], Reading]", bids: str,
     A large Parquet file, or a folder of them, is priced in batches into another one.
     """
     from hushbid.campaign.buying import price_people, steps_of
+    from hushbid.campaign.deciding import DecisionInMemory
     from hushbid.campaign.terms import campaign_of
 
     out = given["out"]
@@ -60,8 +61,8 @@ def command(options: Options, reading_of: "Callable[[str], Reading]", bids: str,
     if out == STREAM and not as_json:
         from hushbid.common.tables import table_writer
 
-        assert decided.everybody is not None
-        write_file(STREAM, table_writer(STREAM, decided.everybody.columns()), force=False)
+        assert isinstance(decided, DecisionInMemory)
+        write_file(STREAM, table_writer(STREAM, decided.columns()), force=False)
     tell(decided.facts(), decided.text(), as_json=as_json, err=out == STREAM)
 
 
