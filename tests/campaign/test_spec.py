@@ -73,6 +73,13 @@ def test_plan_and_run_check_what_only_a_server_uses(tmp_path: Path, table: str, 
         assert (wrong.exit_code, told in wrong.stderr) == (2, True), wrong.output
 
 
+def test_answers_that_come_with_the_price_are_for_the_central_setting(tmp_path: Path) -> None:
+    path = tmp_path / "sleep.toml"
+    path.write_text(f"{MARKET}[server]\nsingle_visit = true\n")
+    local = CliRunner().invoke(main, ["plan", str(path), "--people", "30", "--setting", "local"])
+    assert (local.exit_code, "server.single_visit: must be false in the local setting" in local.stderr) == (2, True)
+
+
 def test_a_file_takes_values_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "sleep.toml"
     text = MARKET.replace("buyer_weight = 7", 'budget = "${BUDGET}"')

@@ -1,4 +1,4 @@
-"""Options of ``hushbid run``, ``release`` and ``report`` take the place of what a file or a record says."""
+"""Options of ``hushbid run``, ``price``, ``release`` and ``report`` take the place of what a file or a record says."""
 
 import json
 from pathlib import Path
@@ -8,6 +8,7 @@ from click.testing import CliRunner, Result
 
 from hushbid import Record
 from hushbid.allocation import Budget
+from hushbid.campaign.notices import is_synthetic
 from hushbid.cli import main
 
 CAMPAIGN = """\
@@ -48,6 +49,20 @@ def test_run_takes_options_in_place_of_what_the_file_says_with_paths_from_where_
     goal = Record.read(home / "results" / "outcome.json").outcome.market.stated_goal
     assert isinstance(goal, Budget)
     assert goal.amount == 30
+
+
+def test_price_decides_about_a_campaign_file_as_run_does_with_options_in_place_of_what_it_says(home: Path) -> None:
+    Path("files/bids.csv").write_text(Path("people.csv").read_text())
+    priced = hushbid("price", "files/sleep.toml", "--budget", 30, "--out", "d.csv", "--record", "r.json", "--json")
+    assert priced.exit_code == 0, priced.output
+    run = json.loads(hushbid("run", "files/sleep.toml", "--budget", 30, "--json").stdout)
+    found = json.loads(priced.stdout)
+    assert {name: run[name] for name in found} == found
+    assert Path("d.csv").read_text().splitlines()[1].startswith("p0,")
+    record = Record.read(home / "r.json")
+    assert (is_synthetic(record), "question: mean sleep" in record.notes) == (True, True)
+    wrong = hushbid("price", "files/sleep.toml", "--budget", -1)
+    assert (wrong.exit_code, "--budget must be a number above 0" in wrong.stderr) == (2, True)
 
 
 def test_a_problem_of_run_names_the_line_or_the_option_that_it_came_from(home: Path) -> None:

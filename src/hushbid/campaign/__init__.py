@@ -15,10 +15,9 @@ The chain of a purchase is `Campaign` (what is wanted) → `Decision` (what each
 - `people`: who bid and what they delivered, read
 - `deciding`: the market is run in memory, and money rounded
 - `on_engine`: the same where the people are
-- `spending`: what a campaign costs before anyone has bid, and the spending limit
 - `releasing`: the one estimate, drawn once
 - `notices`: what pages say above everything, and how records note it
-- `telling`: figures and sentences about decisions and estimates
+- `telling`: figures and sentences about decisions, estimates and costs; the spending limit
 - `results`: what a purchase came to
 - `writing`: its files
 - `buying`: the whole way

@@ -24,7 +24,7 @@ from hushbid.campaign.releasing import Place, Released, release, stamps_of
 from hushbid.campaign.results import Purchase
 from hushbid.campaign.spec import BidsTable, CampaignSpec, DataTable, MarketTable, MoneyTable
 from hushbid.campaign.terms import Campaign, read_campaign
-from hushbid.campaign.writing import Names, complete, record_of
+from hushbid.campaign.writing import Names, complete, notes_of, record_of
 from hushbid.common.arrays import as_count, as_number
 from hushbid.common.money import NO_CURRENCY, Currency
 from hushbid.common.staging import STREAM, Staging, refuse_clashes, refuse_existing
@@ -338,13 +338,14 @@ def price_people(
                 refuse_existing_out(out, reading.engine)
             most_here = 0 if record is None else record_folder.LARGEST_FILE
             decision = decide_on_engine(campaign, reading, files, step, out=out, most_here=most_here)
-        stamps = stamps_of(decision)
+        stamps = stamps_of(decision, campaign)
+        notes = [] if campaign.path is None else notes_of(campaign, None)
         if isinstance(decision, DecisionInMemory) and out != STREAM and "://" not in out:
             files.add(out, table_writer(out, decision.columns()))
         if record is not None and isinstance(decision, DecisionInMemory):
-            record_of(decision, stamps=stamps).stage(files, record)
+            record_of(decision, stamps=stamps, notes=notes).stage(files, record)
         elif record is not None:
             from hushbid.campaign.on_engine import stage_record
 
-            stage_record(files, record, campaign, decision, None, stamps=stamps, notes=())
+            stage_record(files, record, campaign, decision, None, stamps=stamps, notes=notes)
     return decision

@@ -23,8 +23,7 @@ from hushbid.campaign.deciding import DecisionInMemory, Step, decide_about, read
 from hushbid.campaign.people import AT_ONCE, Delivered, People, Reading, delivered_in, rows_of
 from hushbid.campaign.releasing import Place, Released, refuse_unsaid_late, release
 from hushbid.campaign.results import Purchase, PurchaseByStratum, payment_columns
-from hushbid.campaign.spending import forecast, refuse_above_spending_limit
-from hushbid.campaign.telling import campaign_estimate
+from hushbid.campaign.telling import campaign_estimate, forecast, refuse_above_spending_limit
 from hushbid.campaign.terms import Campaign, of_stratum, read_campaign, refuse_terms
 from hushbid.campaign.writing import Names, complete
 from hushbid.common.arrays import IndexArray
@@ -266,10 +265,10 @@ def _side_by_side(bought: Mapping[str, Purchase]) -> dict[str, Raw]:
 def _rows(name: str, one: Purchase) -> Iterator[dict[str, Any]]:
     decision, answer = one.decided, one.answer
     assert isinstance(decision, DecisionInMemory)
-    paid = decision.total_minor if one.campaign.data is None else 0
+    facts, paid = decision.facts(), decision.total_minor if one.campaign.data is None else 0
     if answer is not None:  # for what they delivered
         owed = payment_columns(decision, answer, late_is_paid=one.campaign.late == "paid")
-        paid = int(np.sum(owed["payment_minor"]))
+        facts, paid = campaign_estimate(one.campaign, answer), int(np.sum(owed["payment_minor"]))
     head = {
         "stratum": name,
         "folder": "" if one.campaign.folder is None else one.campaign.folder.name,
@@ -277,36 +276,19 @@ def _rows(name: str, one: Purchase) -> Iterator[dict[str, Any]]:
         "bought_from": decision.figures.active,
         "payment_minor": paid,
         "currency": decision.currency.code,
+        **({} if answer is None else {"dropped_out": facts["dropped_out"]}),
     }
-    if answer is not None:
-        facts = campaign_estimate(one.campaign, answer)
-        head["dropped_out"] = facts["dropped_out"]
-        asked = facts.get("answers", [facts])
-    elif one.campaign.data is None:
-        facts = decision.facts()
-        asked = facts.get("questions", [facts])
-    else:
-        asked = [{}]
-    for question in asked:
+    if answer is None and one.campaign.data is not None:
+        facts = {}
+    for question in facts.get("answers") or facts.get("questions") or [facts]:
+        errors = {error: question[error] for error in ("standard_error", "worst_standard_error") if error in question}
         for answered, found in question.get("shares", {None: question}).items():
             named = {"question": question.get("name"), "answer": answered}
-            row = {**head, **{key: value for key, value in named.items() if value is not None}}
-            yield {**row, **_estimate(found, {key: question[key] for key in _ERRORS if key in question})}
-
-
-_ERRORS = ("standard_error", "worst_standard_error")
-
-
-def _estimate(found: Mapping[str, Any], errors: Mapping[str, float]) -> dict[str, Any]:
-    if "interval" not in found:
-        return {**errors}
-    interval, normal = found["interval"], found["normal_interval"]
-    return {
-        "estimate": found["estimate"],
-        **errors,
-        "low": interval["low"],
-        "high": interval["high"],
-        "normal_low": normal["low"],
-        "normal_high": normal["high"],
-        "level": interval["level"],
-    }
+            named = {key: value for key, value in named.items() if value is not None}
+            if "interval" not in found:
+                yield {**head, **named, **errors}
+                continue
+            ends = {end: found["interval"][end] for end in ("low", "high")}
+            normal = {f"normal_{end}": found["normal_interval"][end] for end in ("low", "high")}
+            level = found["interval"]["level"]
+            yield {**head, **named, "estimate": found["estimate"], **errors, **ends, **normal, "level": level}

@@ -7,8 +7,7 @@ from typing import Any
 
 from hushbid.allocation import Budget
 from hushbid.campaign.people import Delivered, People, Reading, read_people, rows_of
-from hushbid.campaign.spending import forecast, refuse_above_spending_limit
-from hushbid.campaign.telling import decision_text
+from hushbid.campaign.telling import decision_text, forecast, refuse_above_spending_limit
 from hushbid.campaign.terms import Campaign
 from hushbid.common.money import Currency, Money, in_units
 from hushbid.common.tables import Raw

@@ -15,7 +15,7 @@ from typing import Any
 
 from hushbid.campaign.deciding import Decision, DecisionInMemory, Step, decide_about, prior_note
 from hushbid.campaign.people import Delivered, People, Reading, rows_of
-from hushbid.campaign.spending import refuse_above_spending_limit
+from hushbid.campaign.telling import refuse_above_spending_limit
 from hushbid.campaign.terms import Campaign
 from hushbid.common.arrays import id_texts
 from hushbid.common.money import with_rounding

@@ -305,6 +305,9 @@ def _contradictions(values: Mapping[str, Any], spec: CampaignSpec, problems: Pro
     market = getattr(spec, "market", None)
     if market is None:
         return
+    if spec.server.single_visit and market.setting != "central" and not problems.at("server"):
+        told = "must be false in the local setting, where answers stay in people's browsers until then."
+        yield "server.single_visit", told
     if market.bounds and market.variance and varies_too_much(market.variance, market.bounds):
         yield "market.variance", TOO_MUCH_VARIANCE
     if market.user_weight and not spec.questions and market.variance is None:

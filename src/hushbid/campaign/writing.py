@@ -96,7 +96,7 @@ def complete(
         if names is not None:
             paths += _stage_tables(files, names, campaign, decision, answer)
         step("recording")
-        notes = _notes(campaign, answer)
+        notes = notes_of(campaign, answer)
         if isinstance(decision, DecisionInMemory):
             record = record_of(decision, answer, stamps=stamps, notes=notes)
             record_hash = record.hash
@@ -211,8 +211,8 @@ def _page(
     )
 
 
-def _notes(campaign: Campaign, answer: Answer | None) -> list[str]:
-    """What a record says of a campaign besides its decisions."""
+def notes_of(campaign: Campaign, answer: Answer | None) -> list[str]:
+    """Return what a record says of a campaign besides its decisions."""
     notes = [f"campaign: {campaign.title}", *asked_notes(campaign.question, campaign.spec.wave)]
     if campaign.path is not None and campaign.path.exists():
         notes.append(f"campaign file sha256: {hashlib.sha256(campaign.path.read_bytes()).hexdigest()}")

@@ -15,7 +15,7 @@ from hushbid.errors import InputError
 
 if TYPE_CHECKING:
     from hushbid.allocation.goals import Goal
-    from hushbid.campaign.spending import Spending
+    from hushbid.campaign.telling import Spending
     from hushbid.campaign.terms import Campaign
     from hushbid.common.money import Currency
     from hushbid.mechanism import Plan
@@ -94,7 +94,7 @@ def _reserved(found: "Plan") -> "Goal":
 
 def _spending(found: "Plan") -> "Spending":
     """What such a campaign costs, what rounding adds to a budget included."""
-    from hushbid.campaign.spending import Spending
+    from hushbid.campaign.telling import Spending
 
     return Spending.of(found.simulation, _reserved(found))
 

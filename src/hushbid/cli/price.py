@@ -1,11 +1,13 @@
 """``hushbid price``: decisions, without a campaign file and without an estimate."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from hushbid.cli import BY_FILES
 from hushbid.cli.common import OneFile, Steps, is_stated, tell
 from hushbid.cli.common import command as make_command
 from hushbid.cli.options import BUYING, COLUMNS, MARKET, Options, campaign_options, reading_options
@@ -32,9 +34,10 @@ if TYPE_CHECKING:
 def command(options: Options, reading_of: "Callable[[str], Reading]", bids: str, as_json: bool, **given: Any) -> None:
     """Decide how much privacy to buy from whom, and at what price.
 
-    BIDS is a CSV, Parquet or Excel file, or - for standard input, with a column of bids (what one unit of
-    privacy loss costs each person) and, best, one of ids, which the local setting needs: a hash of them decides between
-    equals. The decisions go to standard output as CSV, a summary to standard error; --json prints the summary instead.
+    BIDS is a campaign file, in which options take the place of what it says; or a CSV, Parquet or Excel file, or - for
+    standard input, with a column of bids (what one unit of privacy loss costs each person) and, best, one of ids, which
+    the local setting needs: a hash of them decides between equals. The decisions go to standard output as CSV, a
+    summary to standard error; --json prints the summary instead.
     A large Parquet file, or a folder of them, is priced in batches into another one.
     """
     from hushbid.campaign.buying import price_people, steps_of
@@ -45,16 +48,19 @@ def command(options: Options, reading_of: "Callable[[str], Reading]", bids: str,
     if as_json and is_stated("out") and out == STREAM:
         raise click.UsageError("--json and --out - would both write to standard output.")
     written = [path for path in (out, given["record"]) if path is not None]
-    campaign = campaign_of(options.stated(), bids={})
+    file = Path(bids) if bids.endswith(".toml") else None
+    click.get_current_context().meta[BY_FILES] = file is not None
+    campaign = campaign_of(options.stated(file), bids=None if file else {}, data={})  # whatever data there are
     refuse_each(campaign, "price strata")
-    refuse_clashes(written, [bids, *campaign.prior.paths])
+    where = campaign.bids if file else campaign.bids.model_copy(update={"file": bids})
+    campaign = replace(campaign.stating(bids=where), data=None)
+    refuse_clashes(written, campaign.inputs)
     if not given["force"]:
         refuse_existing([Path(path) for path in written])
-    reading = reading_of(bids)
+    reading = reading_of(str(where.file))
     _refuse_output(out, reading.engine)
-    campaign = campaign.stating(bids=campaign.bids.model_copy(update={"file": bids}))
     with Steps(steps_of(reading, 1)) as step:
-        force, ids_needed = given["force"], "bids.id" in options.given
+        force, ids_needed = given["force"], file is not None or "bids.id" in options.given
         decided = price_people(
             campaign, reading, out=out, record=given["record"], force=force, step=step, ids_needed=ids_needed
         )

@@ -413,9 +413,6 @@ def _of_market(spec: CampaignSettings, market: MarketTable) -> Iterator[tuple[st
         yield "strata", f"must be at most {MOST_STRATA}, got {len(spec.weights)}."
     for name in spec.weights:
         yield from (("strata", told) for told in _text_problems("stratum", name))
-    if spec.server.single_visit and market.setting != "central":
-        told = "must be false in the local setting, where answers stay in people's browsers until then."
-        yield "server.single_visit", told
     try:
         require_deliverable(spec.asked)
         whole = spec._market(spec.priors[0])
