@@ -117,7 +117,7 @@ def test_answers_come_with_an_interval_and_an_error_for_each_question(bought: Pu
 def test_the_record_of_a_survey_is_read_back_from_its_file_and_verified(bought: Purchase) -> None:
     record = read(next(path for path in bought.files if path.name == "record.json"))
     assert record.hash == bought.record.hash if bought.record else False
-    assert verify(record, people=1).ok
+    assert verify(record).ok
 
 
 def test_the_report_shows_every_question_and_both_errors(bought: Purchase) -> None:
@@ -229,7 +229,7 @@ def test_on_an_engine_a_survey_is_bought_recorded_and_told_as_in_memory(tmp_path
     record = read(next(path for path in again.files if path.name == "record.json"))
     assert bought.record is not None
     np.testing.assert_array_equal(record.outcome.privacy_loss, bought.record.outcome.privacy_loss)
-    assert verify(record, people=1).ok
+    assert verify(record).ok
     page = next(path for path in again.files if path.name == "report.html").read_text()
     assert ">Shift</th>" in page
 
@@ -315,7 +315,7 @@ def test_messages_about_a_survey_are_delivered_in_one_column_and_verified(tmp_pa
     record = next(one for one in decided.files if one.name == "outcome.json")
     released = release_recorded(record, messages, out=tmp_path / "released.json")
     assert len(released.answer.release.dropped_out) == 1
-    assert verify(read(tmp_path / "released.json"), people=1).ok
+    assert verify(read(tmp_path / "released.json")).ok
     path.write_text(path.read_text() + "[data]\n")
     bought = run_campaign(path, bids=columns(), data=messages, audit=False)
     assert bought.release is not None
@@ -336,7 +336,7 @@ def test_simulated_answers_get_their_noise_from_the_columns_of_the_questions(tmp
     bought = run_campaign(path, bids=columns(), audit=False)
     assert bought.record is not None
     assert bought.release is not None
-    assert verify(bought.record, people=1).ok
+    assert verify(bought.record).ok
     assert all(one["worst_standard_error"] <= 2.4 for one in bought.facts()["questions"])
 
 
@@ -397,7 +397,7 @@ def test_a_single_question_by_coin_goes_from_devices_to_a_verified_report(tmp_pa
     assert bought.release is not None
     assert abs(bought.release.answers[0].estimate - 1.0) < 8 * 0.12
     assert bought.record is not None
-    assert verify(bought.record, people=1).ok
+    assert verify(bought.record).ok
     page = next(one for one in bought.files if one.name == "report.html").read_text()
     assert "False answers by coin, for privacy" in page
     assert "that the coins were drawn by chance" in page

@@ -96,7 +96,7 @@ def assert_as_in_memory(found: Record, outcome: Outcome, ids: list[str]) -> None
     assert found.outcome.mse == pytest.approx(outcome.mse)
     assert found.outcome.objective == pytest.approx(outcome.objective)
     assert found.outcome.market.to_dict().keys() == outcome.market.to_dict().keys()
-    verified = verify(found, people=1)
+    verified = verify(found)
     assert verified.ok, [one.sentence for one in verified.checks if one.status != "holds"]
 
 
@@ -235,7 +235,7 @@ def test_in_the_local_setting_the_order_among_equals_is_recorded(tmp_path: Path)
     assert found.release.dropped_out == (first,)
     assert found.outcome.tie_order is not None
     assert sorted(found.outcome.tie_order.tolist()) == list(range(N))
-    assert verify(found, people=1).ok
+    assert verify(found).ok
 
 
 def test_rows_that_were_left_out_are_not_recorded(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_rows_that_were_left_out_are_not_recorded(tmp_path: Path) -> None:
     found = recorded(priced, tmp_path / "out", None, None)
     assert len(found.ids or ()) == N - 2
     assert "p003" not in list(found.ids or ())
-    assert verify(found, people=1).ok
+    assert verify(found).ok
 
 
 def test_people_of_whom_one_is_there_twice_are_refused(tmp_path: Path) -> None:

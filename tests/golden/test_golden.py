@@ -117,7 +117,7 @@ def test_a_record_is_read_and_verified_as_it_is(record: Path) -> None:
             return
     if way == "engine" and campaign.name == "central-grouped" and not ALL_CASES:
         return  # the rents of two priors take long; memory's record of the same people is verified
-    verified = verify(found, people=1)
+    verified = verify(found)
     assert verified.ok, verified.summary()
 
 

@@ -171,5 +171,5 @@ def test_memory_and_engines_decide_to_the_last_bit_alike(goal: Goal) -> None:
 @pytest.mark.parametrize("name", ["log-normal, budget", "groups"])
 def test_the_record_of_very_many_people_verifies(name: str) -> None:
     market, _ = MARKETS[name]
-    found = verify(Record.of(market.acquire(bids_of(market))), people=2)
+    found = verify(Record.of(market.acquire(bids_of(market))))
     assert found.failed == ()

@@ -83,14 +83,14 @@ def record() -> Record:
 
 @pytest.mark.parametrize("terms", [{"buyer_weight": 300.0}, {"goal": Accuracy(0.17)}], ids=["price", "accuracy"])
 def test_an_honest_record_passes(terms: dict[str, Any]) -> None:
-    found = verify(answered(**terms), people=1)
+    found = verify(answered(**terms))
     assert found.ok, found
     assert "error of 'q'" in {check.name for check in found.checks if check.status == "holds"}
 
 
 def test_free_people_are_found_again() -> None:
     market = Market(prior=Uniform(0, 1), setting="local", questions=[YesNo(name="q")], buyer_weight=10.0)
-    found = verify(Record.of(market.acquire([0.0, 0.0, 0.4, 0.9])), people=1)
+    found = verify(Record.of(market.acquire([0.0, 0.0, 0.4, 0.9])))
     assert found.ok, found
 
 
@@ -99,7 +99,7 @@ def failing(record: Record, change: Callable[[dict[str, Any]], object]) -> tuple
     content = copy.deepcopy(dict(record.to_dict()))
     del content["hash"]
     change(content["release"])
-    return verify(Record.from_dict({**content, "hash": content_hash(content)}), people=1).failed
+    return verify(Record.from_dict({**content, "hash": content_hash(content)})).failed
 
 
 @pytest.mark.parametrize(
@@ -130,4 +130,4 @@ def test_losses_bought_as_for_laplace_noise_are_not_the_optimum(record: Record) 
     outcome = record.outcome
     wrong = allocate(outcome.virtual_costs, setting="local", error_weight=300.0)
     forged = replace(outcome, privacy_loss=wrong.privacy_loss, weights=wrong.weights)
-    assert {"optimality", "weights", "error and objective"} <= set(verify(Record.of(forged), people=1).failed)
+    assert {"optimality", "weights", "error and objective"} <= set(verify(Record.of(forged)).failed)

@@ -59,7 +59,7 @@ def record_of(prior: str, goal: Goal, relation: float = 0.0, people: int | None 
 
 def lied(record: Record, **changes: Any) -> tuple[str, ...]:
     """Which checks fail for the record of another outcome, with totals, key and hash that fit."""
-    return verify(Record.of(dataclasses.replace(record.outcome, **changes)), people=1).failed
+    return verify(Record.of(dataclasses.replace(record.outcome, **changes))).failed
 
 
 # -- honest records ----------------------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ HONEST: list[tuple[str, Goal, float, int | None, Any]] = [
 def test_an_honest_record_of_every_goal_holds(
     prior: str, goal: Goal, relation: float, people: int | None, variance: Any
 ) -> None:
-    found = verify(record_of(prior, goal, relation, people, variance=variance), people=1)
+    found = verify(record_of(prior, goal, relation, people, variance=variance))
     assert found.ok, found.summary()
 
 
@@ -105,12 +105,12 @@ def test_no_goal_is_verified_by_what_decided_it(monkeypatch: pytest.MonkeyPatch)
     ):
         monkeypatch.setattr(place, refuse)
     for record in records:
-        found = verify(Record.from_dict(record.to_dict()), people=1)
+        found = verify(Record.from_dict(record.to_dict()))
         assert found.ok, found.summary()
 
 
 def test_an_honest_local_record_under_a_relation_holds() -> None:
-    found = verify(Record.of(outcome_of("lognormal", Price(90.0), 0.4, 50, setting="local")), people=1)
+    found = verify(Record.of(outcome_of("lognormal", Price(90.0), 0.4, 50, setting="local")))
     assert found.ok, found.summary()
 
 
@@ -129,7 +129,7 @@ def test_one_rent_of_many_altered_by_a_thousandth_is_found(goal: Goal) -> None:
         prior.sample(600, rng=np.random.default_rng(1))
     )
     assert outcome.active > 60
-    honest = {check.name: check for check in findings(Record.of(outcome), people=1)}
+    honest = {check.name: check for check in findings(Record.of(outcome))}
     assert all(check.status != "fails" for check in honest.values())
     assert honest["rents"].figures["people"] == outcome.active
     row = int(np.flatnonzero(outcome.privacy_loss)[outcome.active // 2])
@@ -142,7 +142,7 @@ def test_one_rent_of_many_altered_by_a_thousandth_is_found(goal: Goal) -> None:
         payments=outcome.payments + change,
         rent_bounds=(low + change, high + change),
     )
-    found = next(check for check in findings(Record.of(lie), people=1) if check.name == "rents")
+    found = next(check for check in findings(Record.of(lie)) if check.name == "rents")
     assert found.status == "fails"
     assert found.sentence.endswith(f"in row {row}.")
 
@@ -214,10 +214,10 @@ SHARED_ELSEWHERE: dict[str, dict[str, Any]] = {
 def test_a_hard_budget_with_strata_and_locally_holds_and_a_larger_loss_is_noticed(terms: dict[str, Any]) -> None:
     market = Market(prior=LogNormal(0.0, 0.5), goal=HardBudget(30.0, 0.01), **terms)
     outcome = market.acquire(market.for_people(8).sample(np.random.default_rng(4)))
-    assert verify(Record.of(outcome), people=1).ok
+    assert verify(Record.of(outcome)).ok
     losses = outcome.privacy_loss.copy()
     losses[np.argmax(losses)] *= 0.99
-    assert "optimality" in verify(Record.of(dataclasses.replace(outcome, privacy_loss=losses)), people=1).failed
+    assert "optimality" in verify(Record.of(dataclasses.replace(outcome, privacy_loss=losses))).failed
 
 
 def test_a_water_level_that_false_position_meets_exactly_is_found() -> None:
@@ -225,7 +225,7 @@ def test_a_water_level_that_false_position_meets_exactly_is_found() -> None:
     strata = {"strata": ["a", "b"] * 6, "shares": {"a": 0.3, "b": 0.7}}
     market = Market(prior=Uniform(1, 2), goal=HardBudget(30.0, 0.01), **strata)
     outcome = market.acquire(market.for_people(12).sample(np.random.default_rng(3)))
-    assert verify(Record.of(outcome), people=1).ok
+    assert verify(Record.of(outcome)).ok
 
 
 def test_under_a_shared_menu_another_cost_of_one_person_moves_her_loss_alone() -> None:
@@ -262,7 +262,7 @@ LIMITED = [
 @pytest.mark.parametrize(("goal", "cap"), LIMITED, ids=str)
 def test_an_honest_record_with_limits_holds_and_another_limit_is_noticed(goal: Goal, cap: Any) -> None:
     record = limited(goal, cap)
-    found = verify(Record.from_dict(record.to_dict()), people=1)
+    found = verify(Record.from_dict(record.to_dict()))
     assert found.ok, found.summary()
     outcome = record.outcome
     row = int(np.argmax(outcome.privacy_loss == outcome.population.caps()))
@@ -283,7 +283,7 @@ def test_of_many_people_with_limits_of_their_own_one_rent_altered_by_a_thousandt
     limits = rng.uniform(0.02, 1.0, 45)
     outcome = Market(prior=prior, goal=Budget(8.0)).acquire(prior.sample(45, rng=rng), limits=limits)
     assert outcome.active > 20
-    honest = {check.name: check for check in findings(Record.of(outcome), people=1)}
+    honest = {check.name: check for check in findings(Record.of(outcome))}
     assert all(check.status != "fails" for check in honest.values())
     assert honest["rents"].figures["people"] == outcome.active
     row = int(np.flatnonzero(outcome.privacy_loss)[outcome.active // 2])
@@ -313,7 +313,7 @@ def test_the_least_and_the_largest_of_bids_under_a_cap_are_given_what_verificati
 
 def up_to_optimality(record: Record) -> Iterator[Check]:
     """The findings before anybody's rent is integrated."""
-    for check in findings(record, people=1):
+    for check in findings(record):
         yield check
         if check.name == "optimality":
             return
@@ -377,4 +377,4 @@ def test_a_number_altered_by_a_millionth_is_noticed_although_the_hash_fits(which
             record = Record.from_dict({**lie, "hash": content_hash(lie)})
         except RecordError:
             continue
-        assert any(check.status == "fails" for check in findings(record, people=1)), path
+        assert any(check.status == "fails" for check in findings(record)), path

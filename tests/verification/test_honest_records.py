@@ -66,7 +66,7 @@ def test_no_honest_record_fails(seed: int) -> None:
             record = drawn(rng)
         except HushbidError:
             continue
-    found = verify(record, people=1)
+    found = verify(record)
     assert found.verdict != "fails", found.summary()
 
 
@@ -74,7 +74,7 @@ def test_no_honest_record_fails(seed: int) -> None:
 def test_a_hard_budget_that_buys_from_the_far_tail_of_its_prior_holds(reach: float) -> None:
     prior = Exponential(4e-6)
     outcome = Market(prior=prior, goal=HardBudget(4e-6 * reach)).acquire([1e-6, 4e-6, 6e-6])
-    assert verify(Record.of(outcome), people=1).verdict == "holds"
+    assert verify(Record.of(outcome)).verdict == "holds"
 
 
 def test_with_limits_nothing_bought_holds() -> None:

@@ -47,7 +47,7 @@ def outcome_of(prior: str, terms: str, relation: float = 0.0, **more: Any) -> Ou
 def failed(outcome: Outcome) -> set[str]:
     """The checks up to that of rents that fail for this outcome, with key, totals and hash that fit."""
     found = set()
-    for check in findings(Record.of(outcome), people=1):
+    for check in findings(Record.of(outcome)):
         if check.status == "fails":
             found.add(check.name)
         if check.name == "rents":
@@ -83,7 +83,7 @@ def test_an_honest_local_record_holds_and_nothing_about_it_is_not_checked(
     prior: str, goal: str, relation: float
 ) -> None:
     outcome = outcome_of(prior, goal, relation)
-    found = verify(Record.of(outcome), people=1)
+    found = verify(Record.of(outcome))
     assert found.ok, found.summary()
     assert "Not checked" not in found.summary()
     assert consistent(outcome, outcome.privacy_loss).objective == pytest.approx(outcome.objective, rel=1e-12)

@@ -38,7 +38,7 @@ NOT_DERIVED: dict[str, dict[str, Any]] = {
     "coin, accuracy, strata, cap": {"goal": Accuracy(0.22), "max_privacy_loss": 0.9, **COIN, **STRATA},
 }
 EVERY = DERIVED | NOT_DERIVED
-LEFT_OUT = ("optimality", "rents", "rents by quadrature")
+LEFT_OUT = ("optimality", "rents")
 
 
 @cache
@@ -51,7 +51,7 @@ def outcome_of(name: str) -> Outcome:
 
 def verified(outcome: Outcome, **changed: Any) -> Verification:
     """The verification of this outcome, some columns of which are replaced: key, totals and hash fit."""
-    return verify(Record.of(dataclasses.replace(outcome, **changed)), people=2)
+    return verify(Record.of(dataclasses.replace(outcome, **changed)))
 
 
 @pytest.mark.parametrize("name", DERIVED)
@@ -88,7 +88,7 @@ def test_a_forged_total_is_found(name: str) -> None:
     record = Record.of(outcome_of(name))
     text = canonical({**record.content, "totals": record.totals | {"privacy_loss": record.totals["privacy_loss"] * 2}})
     forged = dataclasses.replace(record, text=text, hash=hash_of(text))
-    assert verify(forged, people=1).failed == ("totals",)
+    assert verify(forged).failed == ("totals",)
 
 
 @each("name", NOT_DERIVED)
@@ -122,7 +122,7 @@ def test_what_was_bought_by_coin_can_be_released_and_its_error_is_checked(name: 
     answers[np.flatnonzero(outcome.privacy_loss)[-1:][:missing]] = np.nan
     release = prepare_release(plan_of(outcome), answers, simulated=True).draw()
     assert release.absent == missing
-    found = verify(Record.of(outcome, release), people=1)
+    found = verify(Record.of(outcome, release))
     assert (found.failed, found.incomplete) == ((), () if name in DERIVED else LEFT_OUT)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hushbid.allocation import HardBudget
 from hushbid.mechanism import Market, Outcome
 from hushbid.record import Record
-from hushbid.verification import quadrature, verify
+from hushbid.verification import verify, work
 from hushbid.verification.check_rents import largest_payment
 from hushbid.verification.stated_numbers import Facts
 from hushbid.verification.verifying import findings
@@ -27,7 +27,7 @@ def forgeries(outcome: Outcome) -> dict[str, np.ndarray]:
 
 def status_of(outcome: Outcome) -> str:
     """What the first check says that does not hold; *holds* if there is none."""
-    found = findings(Record.of(outcome), 1)
+    found = findings(Record.of(outcome))
     return next((check.status for check in found if check.status in ("fails", "incomplete")), "holds")
 
 
@@ -52,7 +52,7 @@ def test_decisions_of_a_smaller_hard_budget_fail() -> None:
 
 
 def test_the_work_is_bounded_whatever_the_record_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quadrature, "MOST_WORK", 1e3)
+    monkeypatch.setattr(work, "MOST_WORK", 1e3)
     found = verify(Record.of(outcome_of("central price")))
     assert found.verdict == "incomplete"
     assert found.incomplete == ("computation",)

@@ -45,7 +45,7 @@ LOCAL: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("terms", GOALS.values(), ids=GOALS)
 def test_an_honest_survey_passes(terms: dict[str, Any]) -> None:
-    found = verify(recorded(**terms), people=2)
+    found = verify(recorded(**terms))
     assert found.ok, found
     assert {"questions", "grouping"} <= {check.name for check in found.checks if check.status == "holds"}
 
@@ -66,7 +66,7 @@ def test_honest_answers_pass(name: str) -> None:
     terms = GOALS[name] | {"max_correlation": 0.1}
     if name == "accuracy":
         terms |= {"goal": Accuracy([2.5, 0.3, 0.3, 25])}
-    found = verify(Record.from_dict(answered(**terms).to_dict()), people=1)
+    found = verify(Record.from_dict(answered(**terms).to_dict()))
     assert found.ok, found
     checked = {check.name for check in found.checks if check.status == "holds"}
     assert {"answers", "one loss for all questions", "error of 'party'", "planned error of 'age'"} <= checked
@@ -74,7 +74,7 @@ def test_honest_answers_pass(name: str) -> None:
 
 @pytest.mark.parametrize("terms", LOCAL.values(), ids=LOCAL)
 def test_honest_messages_pass(terms: dict[str, Any]) -> None:
-    found = verify(Record.from_dict(answered(**terms).to_dict()), people=1)
+    found = verify(Record.from_dict(answered(**terms).to_dict()))
     assert found.ok, found
     checked = {check.name for check in found.checks if check.status == "holds"}
     assert {"questions", "grid", "answers", "one loss for all questions", "error of 'party'"} <= checked
@@ -85,7 +85,7 @@ def test_messages_about_hardly_anything_pass_on_their_coarser_grid() -> None:
     record = answered(buyer_weight=1e-22, setting="local")
     assert record.release is not None
     assert record.release.grid.data_bits < 32
-    assert verify(Record.from_dict(record.to_dict()), people=1).ok
+    assert verify(Record.from_dict(record.to_dict())).ok
 
 
 def altered(record: Record, change: Callable[[dict[str, Any]], object]) -> Record:
@@ -112,7 +112,7 @@ def altered(record: Record, change: Callable[[dict[str, Any]], object]) -> Recor
 )
 def test_a_changed_answer_or_error_is_found(changed: tuple[Callable[[Any], object], str], setting: str) -> None:
     change, check = changed
-    found = verify(altered(answered(buyer_weight=100.0, setting=setting), change), people=1)
+    found = verify(altered(answered(buyer_weight=100.0, setting=setting), change))
     assert check in found.failed
 
 
@@ -124,11 +124,11 @@ def test_everybodys_own_noise_is_checked_to_a_millionth(kind: str, field: str) -
         stated[field] = stated[field] * (1 + 1e-6) + (1e-9 if stated[field] == 0 else 0)
 
     name = "error of 'party'" if kind == "error" else "planned error of 'party'"
-    assert name in verify(altered(answered(**LOCAL["cap"]), change), people=1).failed
+    assert name in verify(altered(answered(**LOCAL["cap"]), change)).failed
 
 
 def test_a_market_without_questions_has_no_such_checks() -> None:
-    found = verify(Record.of(Market(prior=Uniform(1, 2), goal=Budget(20)).acquire(BIDS)), people=2)
+    found = verify(Record.of(Market(prior=Uniform(1, 2), goal=Budget(20)).acquire(BIDS)))
     assert not {"questions", "grouping"} & {check.name for check in found.checks}
 
 
@@ -174,7 +174,7 @@ def test_a_survey_bought_as_another_number_is_found(
     monkeypatch.setattr(survey, "layout_of", lambda questions, targets: fault(layout_of(questions, targets)))
     survey.layout.cache_clear()
     try:
-        found = verify(recorded(goal=Budget(20)), people=1)
+        found = verify(recorded(goal=Budget(20)))
     finally:
         survey.layout.cache_clear()
     assert check in {one.name for one in found.checks if one.status == "fails"}
@@ -197,4 +197,4 @@ def test_the_noise_of_a_choice_is_that_of_a_simulation() -> None:
 def test_an_honest_budget_is_not_suspected_for_the_kinks_of_its_rents(seed: int) -> None:
     bids = np.random.default_rng(seed).uniform(1, 2, 24)
     market = Market(prior=Uniform(1, 2), bounds=(0, 10), variance=2, goal=Budget(20))
-    assert verify(Record.of(market.acquire(bids)), people=2).ok
+    assert verify(Record.of(market.acquire(bids))).ok

@@ -36,7 +36,7 @@ from hushbid.errors import (
 DONE, FAILED, USAGE, INCOMPLETE, BAD_ROWS, EXISTS, REFUSED, ENVIRONMENT = range(8)
 FAULT, INTERRUPTED, UNREAD, TERMINATED = 70, 130, 141, 143
 
-VERDICTS = {"holds": DONE, "fails": FAILED, "incomplete": INCOMPLETE}
+VERDICTS = {"holds": DONE, "holds by sample": DONE, "fails": FAILED, "incomplete": INCOMPLETE}
 """Of a verification."""
 
 _CODES: tuple[tuple[tuple[type[Exception], ...], int], ...] = (

@@ -37,14 +37,15 @@ def _hexadecimal(ctx: click.Context, option: click.Parameter, value: str | None)
 @click.option("--head", callback=_hexadecimal, metavar="HEX", help="Log: hash of an event that it must hold.")
 @click.option("--log", type=OneFile(), help="Receipt or record: the campaign's log.")
 @click.option("--record", type=OneFile(), help="Receipt or log: the campaign's record.")
+@click.option("--complete", is_flag=True, default=None, help="Record: check everybody, never a sample.")
 def command(file: Path, as_json: bool, **given: Any) -> None:
     """Check a record, a receipt or a campaign's log, offline.
 
     FILE may be - for standard input, or a record that is a folder; what it is, its content says. A record is recomputed
     by other means than those that made it; of a receipt, the signature and the proof are checked; of a log, the chain
     of hashes. The options
-    bring in what you know by another way. The verdict is holds (exit status 0), fails (1) or incomplete (3), if
-    something could not be checked; 2 means that a file cannot be read.
+    bring in what you know by another way. The verdict is holds (exit status 0), perhaps by sample, fails (1) or
+    incomplete (3), if something could not be checked; 2 means that a file cannot be read.
     """
     from hushbid.verification.findings import Verification
 
@@ -97,7 +98,7 @@ def _verified(document: "Document", known: dict[str, Any]) -> "Verification":
     from hushbid.verification.receipts import verify_log, verify_logged_record, verify_receipt
 
     if isinstance(document, Record):
-        _allow(known, "record", {"log"})
+        _allow(known, "record", {"log", "complete"})
         return verify_logged_record(document, **known)
     if isinstance(document, Receipt):
         _allow(known, "receipt", {"fingerprint", "keys", "root", "log", "record"})
@@ -110,7 +111,7 @@ def _verified(document: "Document", known: dict[str, Any]) -> "Verification":
 
 def _allow(known: dict[str, Any], kind: str, allowed: set[str]) -> None:
     for name in sorted(set(known) - allowed):
-        raise InputError(f"--{name} says nothing about a {kind}; it can be compared with {_options(allowed)}.")
+        raise InputError(f"--{name} says nothing about a {kind}, which takes {_options(allowed)}.")
 
 
 def _options(names: set[str]) -> str:

@@ -9,8 +9,8 @@ The files, in reading order: ``verifying`` puts the checks of a record together,
 and the weights of strata), and for a hard budget ``menu_by_quadrature``.
 ``rounding_by_quadrature`` computes again what rounding was expected to take of a budget, ``planned_by_halving`` what
 markets cost at a price that was planned for one.
-``quadrature`` integrates it for few, ``rent_bounds`` bounds the integral for everybody, and ``compare_by_curve``
-compares everybody with a curve through those who were computed.
+``quadrature`` integrates an allocation rule, ``by_curve`` compares everybody with a curve through those who were
+computed, and ``work`` counts what a verification computes.
 ``receipts`` checks receipts and logs, ``files`` tells which kind of document a file is.
 """
 

@@ -20,7 +20,7 @@ import numpy as np
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.verification.central_path import Pairs, Path, Points, Row
 from hushbid.verification.central_sums import People, Real, Sums
-from hushbid.verification.quadrature import Answers, WorkExceeded
+from hushbid.verification.work import Answers, WorkExceeded
 
 _NARROW, _NARROWEST = 1e-2, 1e-5
 """An interval of ``T`` that is so narrow has one valley; the second is for a pair that is to be certain."""

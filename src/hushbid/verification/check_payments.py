@@ -1,12 +1,13 @@
 """Checks of what is paid: ``t_i = β_i·(MSE − outside_i) + c_i·ε_i + rent_i``, each part on its own, for everybody.
 
-Rents, and errors without a person, are computed again by other means than those that made them: :mod:`rents
-<hushbid.verification.check_rents>` and :mod:`screening <hushbid.verification.compare_by_curve>` say how.
+Rents, and errors without a person, are computed again by other means than those that made them: see
+:mod:`hushbid.verification.check_rents`.
 """
 
 import math
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -16,27 +17,23 @@ from hushbid.common.arrays import IndexArray, rows_text
 from hushbid.common.money import rounded_up
 from hushbid.common.numbers import number
 from hushbid.record import Record
-from hushbid.verification.check_rents import (
-    EXACT,
-    LIMIT,
-    PAIRS,
-    PRECISION,
-    admitted,
-    by_variance,
-    largest_payment,
-    rent_checks,
-    rounding_of,
-)
-from hushbid.verification.compare_by_curve import screen
+from hushbid.verification.by_curve import screen
+from hushbid.verification.check_rents import EXACT, LIMIT, PAIRS, admitted, by_kind, largest_payment, rent_checks
 from hushbid.verification.findings import Check, distance, incomplete, judged, skipped
-from hushbid.verification.not_derived import not_checked
+from hushbid.verification.not_derived import optimum_not_checked
 from hushbid.verification.quadrature import Integrals
 from hushbid.verification.rounding_by_quadrature import rounding_check
 from hushbid.verification.stated_numbers import CLOSE, Facts
 
+_NOTICED = 5e-6
+"""A difference of an error outside that must be noticed, in payments, relative to the largest."""
 
-def transfer_checks(facts: Facts, people: int) -> Iterator[Check]:
-    """Everything about what is paid, cheapest first; rents of so many ``people`` are integrated finely."""
+_WEIGHTS = 8
+"""Of more user weights than this a sample is checked: each asks for an optimum of its own."""
+
+
+def transfer_checks(facts: Facts) -> Iterator[Check]:
+    """Check everything about what is paid, cheapest first."""
     yield _sums(facts)
     yield _incentives(facts)
     yield _money(facts.record)
@@ -45,8 +42,8 @@ def transfer_checks(facts: Facts, people: int) -> Iterator[Check]:
     if isinstance(facts.goal, Budget) and facts.goal.coin > 0.0:
         yield rounding_check(facts, facts.goal)
     if facts.bought.any() or (not facts.shared and (facts.costs < math.inf).any()):
-        yield _outside(facts, people)
-        yield from rent_checks(facts, people)
+        yield _outside(facts)
+        yield from rent_checks(facts)
 
 
 def _sums(facts: Facts) -> Check:
@@ -84,7 +81,7 @@ def _incentives(facts: Facts) -> Check:
         problems.append(f"Somebody has an information rent although nothing is bought from her: {rows_text(unpaid)}")
     # a gain is bounded by the error at the truth plus that at the misreport
     widest = float(np.maximum(high - rent, rent - low).max())
-    stated, slack = outcome.incentive_error, LIMIT * largest_payment(facts) + rounding_of(facts)
+    stated, slack = outcome.incentive_error, LIMIT * largest_payment(facts)
     if not facts.shared and not distance(stated, 2.0 * widest) <= EXACT:
         problems.append("The incentive error is not twice the widest bound on a rent")
     # a menu's error is stated for every bid on it, not only for those that were made
@@ -146,63 +143,62 @@ def _kept(facts: Facts, goal: HardBudget) -> Check:
     return judged("budget", problems, sentence, share_spent=float(total / amount))
 
 
-def _outside(facts: Facts, people: int) -> Check:
-    """The error that each person would live with outside."""
+def _outside(facts: Facts) -> Check:
+    """Check the error that each person would live with outside."""
     name, outside = "outside option", facts.outcome.outside_error
     if facts.market.outside_option == "own_data":
         expected = facts.population.own_errors()
         problems = [] if np.array_equal(outside, expected) else ["The error outside is not the variance of one's datum"]
-        return judged(name, problems, "Whoever stays out has her own datum, with the declared variance")
-    if unknown := not_checked(facts):
+        return judged(name, problems, "Outside, everybody has their own datum, with the declared variance")
+    if unknown := optimum_not_checked(facts):
         return incomplete(name, unknown)
-    # one population without her per user weight, as that changes the error weight
+    # one rule for each user weight, as without that person nobody weighs the error for them
     caring = np.flatnonzero(facts.user_weight > 0.0)
     wrong = np.zeros(facts.people, dtype=bool)
     # it was computed for nobody who does not care
     wrong[facts.user_weight == 0.0] = outside[facts.user_weight == 0.0] != 0.0
     weights = np.unique(facts.user_weight[caring]).tolist()
-    chosen = weights if len(weights) <= people else random.SystemRandom().sample(weights, people)
-    compared = facts.people - caring.size
+    few = len(weights) <= _WEIGHTS or facts.complete
+    chosen = weights if few else random.SystemRandom().sample(weights, _WEIGHTS)
+    looked_at = compared = facts.people - caring.size
     for weight in chosen:
         rows = caring[facts.user_weight[caring] == weight]
         found, seen = _wrong_outside(facts, rows, weight, share=1.0 / len(chosen))
         wrong[found] = True
-        compared += seen
-    problems = []
+        compared, looked_at = compared + seen, looked_at + rows.size
+    problems, told = [], f"{compared} of {facts.people}"
     if wrong.any():
-        problems.append(f"The error without her is wrong in {rows_text(wrong)}")
-    return judged(
+        problems.append(f"The error without the person is wrong in {rows_text(wrong)}")
+    check = judged(
         name,
         problems,
-        "Whoever stays out has the estimate made without her, with the error stated",
-        doubts=[] if compared == facts.people else [f"Compared for {compared} of {facts.people} people only"],
+        "Outside, everybody has the estimate made without them, with the error stated",
+        doubts=[] if compared == looked_at else [f"Compared for {told} people only"],
         people=compared,
     )
+    return replace(check, sampled="" if looked_at == facts.people else f"{told} errors outside")
 
 
 def _wrong_outside(facts: Facts, rows: IndexArray, weight: float, share: float) -> tuple[IndexArray, int]:
-    """Those of ``rows``, who have this user weight, whose error outside is wrong; and how many were compared."""
+    """Return those of ``rows``, all with this user weight, whose error outside is wrong, and how many were compared."""
     unit, outside = facts.population.unit, facts.outcome.outside_error
-    # without her nobody weighs the error for her
     rule = facts.rule(facts.error_weight - weight * unit)
     cheapest = int(np.argmin(facts.costs))
     losses, mse, _ = rule.everybody(cheapest, float(facts.costs[cheapest]))
-    # whoever is not bought from leaves the estimate as it is
+    # nobody who is not bought from changes the estimate
     idle = rows[losses[rows] == 0.0]
     wrong = [idle[distance(outside[idle], mse * unit) > CLOSE]]
-    noticed = PRECISION * largest_payment(facts) / weight
-    most = int(share * PAIRS / rule.effort)
+    noticed = _NOTICED * largest_payment(facts) / weight
+    most = max(int(share * PAIRS / rule.effort), 8)
 
     def without(some: IndexArray) -> Integrals:
         errors = rule.at(some, np.full(some.size, math.inf)).mse * unit
         return Integrals(errors, CLOSE * errors)
 
-    # the others lie on a curve over the bid, per variance
     compared = idle.size
-    for some, curved in by_variance(facts, rows[losses[rows] > 0.0], max(most, 8)):
-        stated = outside[some]
+    for some, curved in by_kind(facts, rows[losses[rows] > 0.0], most):
         place = facts.outcome.bids[some] if curved else np.arange(float(some.size))
-        found = screen(some, place, stated, np.zeros(some.size), without, noticed=noticed, scale=mse, most=max(most, 8))
+        found = screen(some, place, outside[some], np.zeros(some.size), without, noticed=noticed, scale=mse, most=most)
         wrong.append(found.wrong)
         compared += found.compared
     return np.concatenate(wrong), compared

@@ -11,7 +11,7 @@ from hushbid.common.arrays import FloatArray
 from hushbid.common.numbers import NBSP
 from hushbid.display import Table, card, pretty
 
-Verdict = Literal["holds", "fails", "incomplete"]
+Verdict = Literal["holds", "holds by sample", "fails", "incomplete"]
 Status = Literal["holds", "fails", "incomplete", "skipped"]
 Kind = Literal["record", "receipt", "log"]
 Figure = float | int | str
@@ -36,6 +36,9 @@ class Check:
     figures: dict[str, Figure] = field(default_factory=dict)
     """How close it was, and how many people were looked at."""
 
+    sampled: str = ""
+    """What was checked of how many, if that was a random sample."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
@@ -55,15 +58,17 @@ class Verification:
 
     @property
     def verdict(self) -> Verdict:
-        """``"fails"`` if a check does, else ``"incomplete"`` if one is, else ``"holds"``."""
+        """``"fails"`` if a check does, else ``"incomplete"`` if one is, else ``"holds"``, perhaps ``"by sample"``."""
         if self.failed:
             return "fails"
-        return "incomplete" if self.incomplete else "holds"
+        if self.incomplete:
+            return "incomplete"
+        return "holds by sample" if any(check.sampled for check in self.checks) else "holds"
 
     @property
     def ok(self) -> bool:
-        """Whether the verdict is ``"holds"``."""
-        return self.verdict == "holds"
+        """Whether everything that was checked holds, of everybody or of a random sample, and nothing was left out."""
+        return self.verdict in ("holds", "holds by sample")
 
     @property
     def failed(self) -> tuple[str, ...]:
@@ -88,6 +93,9 @@ class Verification:
                 return f"Fails: {len(self.failed)} of {len(self.checks)} checks. Do not rely on this {self.kind}."
             case "incomplete":
                 return f"Incomplete: not verified: {', '.join(self.incomplete)}. Nothing that was checked fails."
+            case "holds by sample":
+                sampled = ", ".join(check.sampled for check in self.checks if check.sampled)
+                return f"Holds by sample: {sampled} were checked, and everything else that needs no data."
             case _ if self.kind == "record":
                 return "Holds: everything that can be checked without the data."
             case _:

@@ -34,7 +34,7 @@ from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.verification.local_curve import LAPLACE, PrecisionCurve
 from hushbid.verification.local_last import Purchases, best_with_a_low_last
 from hushbid.verification.local_supply import Demand, Listed, supplied
-from hushbid.verification.quadrature import Answers
+from hushbid.verification.work import Answers
 
 _CELLS = 1 << 20
 _STEPS = 200

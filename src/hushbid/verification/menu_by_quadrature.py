@@ -17,7 +17,8 @@ import numpy as np
 from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.priors import Prior
 from hushbid.verification.local_curve import PrecisionCurve
-from hushbid.verification.quadrature import Answers, WorkExceeded, is_step_function
+from hushbid.verification.quadrature import is_step_function
+from hushbid.verification.work import Answers, WorkExceeded
 
 _POINTS, _WEIGHTS = (np.asarray(part, dtype=np.float64) for part in np.polynomial.legendre.leggauss(10))
 _FIT = np.linalg.inv(np.polynomial.legendre.legvander(_POINTS, _POINTS.size - 1))

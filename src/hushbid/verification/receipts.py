@@ -59,9 +59,9 @@ def verify_log(
     return Verification(checks=tuple(checks), hash=log[-1].hash, kind="log")
 
 
-def verify_logged_record(record: Record, *, log: Sequence[Event] | None = None) -> Verification:
+def verify_logged_record(record: Record, *, log: Sequence[Event] | None = None, complete: bool = False) -> Verification:
     """Check a record as `hushbid.verify` does, and that it is the one its campaign's log ends with."""
-    found = verify(record)
+    found = verify(record, complete=complete)
     if log is None:
         return found
     checks = (*found.checks, *_chain(log), _logged_record(log, record))

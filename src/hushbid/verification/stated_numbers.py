@@ -19,8 +19,8 @@ from hushbid.verification.kkt import Conditions, Purchase
 from hushbid.verification.local_by_count import LocalRule
 from hushbid.verification.local_curve import COIN, LAPLACE
 from hushbid.verification.menu_by_quadrature import MenuCase, MenuFound, SharedRule, shared_menu
-from hushbid.verification.quadrature import BoundedRule, Rule, Work
 from hushbid.verification.strata_apart import SeparateRule, best_contrast, constant_of, squared_distance
+from hushbid.verification.work import BoundedRule, Rule, Work
 
 CLOSE = 1e-9
 """Recomputed numbers may differ by this part: a thousandth of what must be noticed."""
@@ -70,6 +70,9 @@ class Facts:
     order: IndexArray
     """Everybody's place in the order in which equals are bought from."""
 
+    complete: bool = False
+    """Whether everybody's rents are to be computed, however long that takes."""
+
     _menu: list[MenuFound] = field(default_factory=list)
     """Kept when it was asked for."""
 
@@ -80,8 +83,8 @@ class Facts:
     """What their evaluations come to."""
 
     @classmethod
-    def of(cls, record: Record) -> "Facts":
-        """Everything that the checks use."""
+    def of(cls, record: Record, *, complete: bool = False) -> "Facts":
+        """Take a record apart."""
         outcome, market = record.outcome, record.outcome.market
         population, n = outcome.population, outcome.bids.size
         # the worst relation that the market allows for, from its own numbers
@@ -114,6 +117,8 @@ class Facts:
             population.error_weight,
             _caps(market, outcome),
             np.arange(n) if outcome.tie_order is None else outcome.tie_order,
+            complete,
+            _work=Work(n, unbounded=complete),
         )
 
     @property
@@ -240,7 +245,6 @@ class Facts:
         """The optimum as a function of one person's cost, evaluated independently of the solver."""
         weight = self.error_weight if error_weight is None else error_weight
         if weight not in self._rules:
-            self._work.people = self.people
             self._rules[weight] = BoundedRule(self._made_rule(weight), self._work)
         return self._rules[weight]
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.estimation import Strata
-from hushbid.verification.quadrature import Answers, Rule
+from hushbid.verification.work import Answers, Rule
 
 _ROUNDS = 200
 _EVEN = 1e-12

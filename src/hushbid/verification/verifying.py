@@ -15,19 +15,27 @@ from hushbid.verification.check_questions import question_checks
 from hushbid.verification.check_release import release_checks
 from hushbid.verification.findings import Check, Verification, incomplete, judged
 from hushbid.verification.planned_by_halving import planned_price_checks
-from hushbid.verification.quadrature import WorkExceeded
 from hushbid.verification.stated_numbers import Facts
+from hushbid.verification.work import WorkExceeded
 
-PEOPLE = 8
-"""For how many people rents are integrated finely, too."""
+CHECKS: tuple[Callable[[Facts], Iterator[Check]], ...] = (
+    question_checks,
+    decision_checks,
+    planned_price_checks,
+    release_checks,
+    answer_checks,
+    transfer_checks,
+)
+"""In the order in which they are made."""
 
 
-def verify(record: Record, *, people: int = PEOPLE) -> Verification:
+def verify(record: Record, *, complete: bool = False) -> Verification:
     """Check everything in a record that can be checked without the data.
 
-    Rents (the integrals in payments) are compared for everybody with an enclosure by an independent rule, or with a
-    curve through some people's; and finely integrated for a random sample of ``people``. The finding says how many
-    were compared and computed. Everything else is checked for everybody.
+    Rents (the integrals in payments) are computed again by an independent rule: one by one, or on a curve through
+    some people's. Where people differ in caps, limits or variances and are too many for that, a random sample is
+    computed, and the verdict is "holds by sample"; ``complete`` computes everybody's, however long it takes. The
+    finding says how many were compared and computed. Everything else is checked for everybody.
 
     >>> from hushbid.mechanism import Market
     >>> from hushbid.priors import Uniform
@@ -36,17 +44,17 @@ def verify(record: Record, *, people: int = PEOPLE) -> Verification:
     >>> verify(Record.of(outcome)).ok
     True
     """
-    checks = tuple(findings(record, people))
+    checks = tuple(findings(record, complete=complete))
     return Verification(checks=checks, hash=record.hash, stamps=record.stamps)
 
 
-def findings(record: Record, people: int = PEOPLE) -> Iterator[Check]:
-    """The checks one by one, the cheapest first."""
+def findings(record: Record, *, complete: bool = False) -> Iterator[Check]:
+    """Make the checks one by one, the cheapest first."""
     yield _hash(record)
     try:
         with np.errstate(all="ignore"):
             record = record.read_again()  # what was hashed counts, not what may be in its place
-            facts = Facts.of(record)
+            facts = Facts.of(record, complete=complete)
     except HushbidError as problem:
         yield Check(name="content", status="fails", sentence=str(problem))
         return
@@ -55,14 +63,7 @@ def findings(record: Record, people: int = PEOPLE) -> Iterator[Check]:
         return
     yield _key(record)
     yield _totals(record)
-    released = (release_checks, answer_checks)
-    for checks in (
-        question_checks,
-        decision_checks,
-        planned_price_checks,
-        *released,
-        lambda facts: transfer_checks(facts, people),
-    ):
+    for checks in CHECKS:
         yield from _guarded(checks, facts)
 
 

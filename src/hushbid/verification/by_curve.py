@@ -27,6 +27,9 @@ _BLOCK = 256
 class Screened:
     """What a comparison found."""
 
+    people: int
+    """How many people it was about."""
+
     wrong: IndexArray
     """Rows whose stated number is not the computed one."""
 
@@ -58,7 +61,7 @@ def screen(
     be found; nobody else is found wrong.
     """
     if rows.size == 0:
-        return Screened(rows, 0, 0, 0.0)
+        return Screened(0, rows, 0, 0, 0.0)
     order = np.argsort(place, kind="stable")
     rows, place, stated, allowed = rows[order], place[order], stated[order], allowed[order]
     # few: all are computed; many: a curve through some
@@ -90,7 +93,7 @@ def screen(
     wrong = np.concatenate(found)
     close[suspects[left:]] = False
     widest = float((allowed + error).max()) / scale if scale > 0.0 else 0.0
-    return Screened(np.sort(rows[wrong]), seen, int(np.count_nonzero(close)), widest)
+    return Screened(rows.size, np.sort(rows[wrong]), seen, int(np.count_nonzero(close)), widest)
 
 
 class _Curve:
