@@ -6,7 +6,7 @@ import pytest
 from hushbid.allocation import allocate, replies
 from hushbid.mechanism import Market
 from hushbid.priors import Empirical
-from hushbid.verification.local_by_count import LocalRule
+from hushbid.verification.local_rule import LocalRule
 from tests.extent import each
 
 

@@ -9,7 +9,7 @@ import pytest
 from hushbid.allocation import Accuracy, Budget, Goal, Price, allocate, replies
 from hushbid.errors import HushbidError
 from hushbid.estimation import Strata, best_contrast
-from hushbid.verification import strata_apart
+from hushbid.verification import strata_weights
 from hushbid.verification.central_rule import CentralRule
 
 GOALS: list[tuple[Goal, dict[str, float]]] = [
@@ -79,6 +79,6 @@ def test_the_best_weights_of_strata_are_those_of_the_estimator() -> None:
     for spread in (0.3, 3.0):
         losses, variance = np.exp(rng.normal(0.0, spread, 12)), rng.uniform(0.1, 0.25, 12)
         expected = best_contrast(losses, strata=strata, variance=variance)
-        weights, strength = strata_apart.best_contrast(losses, variance, strata)
+        weights, strength = strata_weights.best_contrast(losses, variance, strata)
         np.testing.assert_allclose(weights, expected.weights, rtol=1e-9)
         assert strength == pytest.approx(expected.strength, rel=1e-9)

@@ -4,9 +4,9 @@ The files, in reading order: ``verifying`` puts the checks of a record together,
 ``stated_numbers`` what they look at, ``not_derived`` what they leave out. ``check_questions``, ``check_decision``
 (with ``check_optimality`` and ``kkt``), ``check_payments`` (with ``check_rents``), ``check_release`` and
 ``check_answers`` hold the checks. The optimum is evaluated a second way, sharing nothing with the solvers:
-``central_rule`` for any goal, strata and caps (with ``central_path`` and ``central_sums``), in the local setting
-``local_by_count`` (with ``local_curve``, ``local_supply`` and ``local_last``; ``strata_apart`` has one in each stratum,
-and the weights of strata), and for a hard budget ``menu_by_quadrature``.
+``central_rule`` for any goal, strata and caps (with ``central_path`` and ``central_sums``), ``local_rule`` in the local
+setting (with ``local_curve`` and ``local_market``), and for a hard budget ``menu_by_quadrature``. ``strata_weights``
+holds the weights of strata.
 ``rounding_by_quadrature`` computes again what rounding was expected to take of a budget, ``planned_by_halving`` what
 markets cost at a price that was planned for one.
 ``quadrature`` integrates an allocation rule, ``by_curve`` compares everybody with a curve through those who were

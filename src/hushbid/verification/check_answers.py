@@ -32,7 +32,7 @@ from hushbid.verification.check_release import (
 )
 from hushbid.verification.findings import Check, judged
 from hushbid.verification.stated_numbers import Facts, best_weights, spread_by_coin
-from hushbid.verification.strata_apart import in_proportion, unevenness
+from hushbid.verification.strata_weights import in_proportion, unevenness
 
 _PARTS = 2**30
 _GRID = 2.0**-40

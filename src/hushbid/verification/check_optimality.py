@@ -5,8 +5,8 @@
 * A hard budget: everybody's share of the menu once more (:mod:`hushbid.verification.menu_by_quadrature`). The menu is
   truthful and within the budget; better ones may exist.
 * Local: everybody's loss and the objective once more, by a derivation that shares no step with the solver
-  (:mod:`hushbid.verification.local_by_count`); for an accuracy with a cap or for strata necessary conditions only, and
-  the check is incomplete (:mod:`hushbid.verification.not_derived`).
+  (:mod:`hushbid.verification.local_rule`); for an accuracy with strata necessary conditions only, and the check is
+  incomplete (:mod:`hushbid.verification.not_derived`).
 
 Under a bound on the correlation of price and datum all of it holds for the planned variance ``V + Nγ²·V̄``.
 """

@@ -17,7 +17,7 @@ from hushbid.common.arrays import BoolArray, FloatArray, IntArray, rows_text
 from hushbid.disclosure import ErrorModel, Release
 from hushbid.verification.findings import Check, distance, judged, skipped
 from hushbid.verification.stated_numbers import Facts, best_weights, spread_by_coin, used_of
-from hushbid.verification.strata_apart import best_contrast, in_proportion, unevenness
+from hushbid.verification.strata_weights import best_contrast, in_proportion, unevenness
 
 _EXACT = 1e-12
 _NEARLY = 1e-9

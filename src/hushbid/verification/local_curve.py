@@ -1,13 +1,15 @@
-"""How much precision a loss supplies, as verification has it: by Laplace noise, or by a coin.
+"""How much precision a privacy loss supplies in the local setting: with Laplace noise, or by randomised response.
 
-Normal form: losses times ``V^{1/2}``, precisions times ``V``. With Laplace noise ``q = y²/(y² + 2)``; with randomised
-response, where ``V = 1/4``, ``q = tanh²(y)``. Of either, with ``s = 1 − q``, the reply to a cost ``ψ`` at a price ``P``
-solves ``s^p·(1 − s) = c·(ψ/P)²``, whose left side rises up to ``p/(p + 1)``:
+Normal form: losses ``y`` are multiplied by ``V^{1/2}``, precisions ``q`` by ``V``. With Laplace noise
+``q = y²/(y² + 2)``; with randomised response, where ``V = 1/4``, ``q = tanh²(y)``. With ``s = 1 − q``, the loss at
+which another unit of precision costs ``P/ψ`` solves ``s^p·(1 − s) = c·(ψ/P)²``, whose left side rises up to
+``p/(p + 1)``:
 
 * Laplace: ``q' = √2·s^{3/2}·√(1 − s)``, so ``p = 3`` and ``c = 1/2``;
-* a coin: ``q' = 2·s·√(1 − s)``, so ``p = 2`` and ``c = 1/4``.
+* randomised response: ``q' = 2·s·√(1 − s)``, so ``p = 2`` and ``c = 1/4``.
 
-Beyond, ``q < 1/(p + 1)``: such a person is low. The solvers have closed forms for the same roots.
+Below ``q = 1/(p + 1)``, the turn, precision is convex in the loss: a person there is *low*. The solvers have closed
+forms for the same roots.
 """
 
 import math
@@ -31,50 +33,47 @@ class PrecisionCurve(ABC):
     most_useful: ClassVar[float]
     """The ``y`` with the largest ``q/y``."""
 
-    dear: ClassVar[float]
-    """``y'(q) ≤ dear·q^{−1/2}`` up to the turn."""
-
     @property
     def turn(self) -> float:
-        """The ``q`` below which one is low."""
+        """Return the ``q`` below which one is low."""
         return 1.0 / (self.power + 1)
 
     @property
-    def steepest(self) -> float:
-        """The largest ``dq/dy``: below ``P = ψ/steepest`` nobody has a root."""
-        return math.sqrt(self.peak / self.share)
+    def peak(self) -> float:
+        """Return the largest ``s^p·(1 − s)``."""
+        return (1.0 - self.turn) ** self.power * self.turn
 
     @property
-    def peak(self) -> float:
-        """The largest ``s^p·(1 − s)``."""
-        return (1.0 - self.turn) ** self.power * self.turn
+    def steepest(self) -> float:
+        """Return the largest ``dq/dy``: below ``P = ψ/steepest`` nobody has a root."""
+        return math.sqrt(self.peak / self.share)
 
     @abstractmethod
     def short(self, y: float) -> float:
-        """``1 − q(y)``."""
+        """Return ``1 − q(y)``."""
 
     @abstractmethod
     def error(self, y: FloatArray) -> FloatArray:
-        """``1/q(y)``."""
+        """Return ``1/q(y)``."""
 
     @abstractmethod
     def loss(self, short: FloatArray) -> FloatArray:
-        """``y`` from ``1 − q``, to full precision where that is small."""
+        """Return ``y`` from ``1 − q``, to full precision where that is small."""
 
     @abstractmethod
     def loss_of(self, q: FloatArray) -> FloatArray:
-        """``y(q)``, to full precision where ``q`` is small."""
+        """Return ``y(q)``, to full precision where ``q`` is small."""
 
     @abstractmethod
     def price_of_last(self, q: FloatArray) -> FloatArray:
-        """``y'(q)``: what the last bit of a precision takes."""
+        """Return ``y'(q)``: what the last bit of a precision costs."""
 
     @abstractmethod
     def loss_alone(self, cost: FloatArray) -> FloatArray:
-        """The ``y`` at which ``1/q + cost·y`` is least."""
+        """Return the ``y`` at which ``1/q + cost·y`` is least."""
 
     def short_at(self, ratio: FloatArray) -> FloatArray:
-        """``1 − q`` of the high reply to ``ψ/P``: by Newton's method in a bracket, from its series at either end."""
+        """Return ``1 − q`` of the high root at ``ψ/P``: Newton's method in a bracket, from its series at either end."""
         p, top = self.power, 1.0 - self.turn
         aim = self.share * np.square(np.minimum(ratio, self.steepest))
         root = np.power(aim, 1.0 / p) if p != 3 else np.cbrt(aim)
@@ -96,19 +95,14 @@ class PrecisionCurve(ABC):
         return np.asarray(s)
 
     def slope(self, short: FloatArray) -> FloatArray:
-        """``dq/d log P`` there, from ``d log s·(p − (p + 1)·s)/(1 − s) = −2 d log P``."""
+        """Return ``dq/d log P`` there, from ``d log s·(p − (p + 1)·s)/(1 − s) = −2 d log P``."""
         left = np.maximum(self.power - (self.power + 1) * short, 1e-9)
         return np.where(short < 1.0 - self.turn, 2.0 * short * (1.0 - short) / left, 0.0)
-
-    @abstractmethod
-    def highest_price(self, last: FloatArray, costs: FloatArray) -> FloatArray:
-        """Above it no low last person, at cost ``last``, supplies as much as the others, of these costs, are short."""
 
 
 class _Laplace(PrecisionCurve):
     power, share = 3, 0.5
     most_useful = math.sqrt(2.0)
-    dear = 1.09
 
     def short(self, y: float) -> float:
         return 2.0 / (y * y + 2.0)
@@ -129,16 +123,10 @@ class _Laplace(PrecisionCurve):
     def loss_alone(self, cost: FloatArray) -> FloatArray:
         return np.asarray(np.cbrt(4.0 / cost))
 
-    def highest_price(self, last: FloatArray, costs: FloatArray) -> FloatArray:
-        # s ≥ (½(ψ/P)²)^{1/3}, so z ≥ Σs ≥ κ·P^{−2/3}, while P = ψ_k·y'(z)
-        kappa = np.cbrt(0.5 * costs**2).sum(axis=1)
-        return np.asarray((self.dear * last) ** 1.5 * kappa**-0.75)
-
 
 class _Coin(PrecisionCurve):
     power, share = 2, 0.25
     most_useful = 1.0886594924826534  # sinh 2y = 4y
-    dear = 0.751
 
     def short(self, y: float) -> float:
         return 1.0 / math.cosh(y) ** 2
@@ -156,7 +144,7 @@ class _Coin(PrecisionCurve):
         return np.asarray(0.5 / (np.sqrt(q) * (1.0 - q)))
 
     def loss_alone(self, cost: FloatArray) -> FloatArray:
-        """By halving: ``2(1 − t²)/t³ = cost``, ``t = tanh y``, in logarithms."""
+        """Return it by halving: ``2(1 − t²)/t³ = cost``, ``t = tanh y``, in logarithms."""
         wanted = np.log(0.5 * cost)
         low, high = np.full(cost.shape, math.log(1e-105)), np.full(cost.shape, math.log(800.0))
         for _ in range(64):
@@ -169,10 +157,6 @@ class _Coin(PrecisionCurve):
             low, high = np.where(more, middle, low), np.where(more, high, middle)
         found = np.exp(0.5 * (low + high))
         return np.where(cost == 0.0, math.inf, np.where(cost == math.inf, 0.0, found))
-
-    def highest_price(self, last: FloatArray, costs: FloatArray) -> FloatArray:
-        # s ≥ ½ψ/P, so z ≥ Σs ≥ κ/P, while P = ψ_k·y'(z)
-        return np.asarray((self.dear * last) ** 2 / (0.5 * costs.sum(axis=1)))
 
 
 LAPLACE, COIN = _Laplace(), _Coin()

@@ -4,7 +4,7 @@ The price of a budget that is met on average is the largest, to four digits, at 
 is at most the budget. The search for it is not repeated: the markets are drawn again by their definition (seed and
 order as in docs/concepts/purchase.md), and their mean must be at most the budget at the price and above it
 just above. Every market's purchase is found by other means than the library's: centrally water levels by halving,
-on a grid of strengths of the noise that is cut finer around the best; locally as `hushbid.verification.local_by_count`.
+on a grid of strengths of the noise that is cut finer around the best; locally as `hushbid.verification.local_rule`.
 """
 
 import math
@@ -17,8 +17,8 @@ from hushbid.allocation.goals import Budget, PlannedPrice
 from hushbid.common.arrays import FloatArray
 from hushbid.mechanism.combinations import state_of
 from hushbid.verification.findings import Check, incomplete, judged
-from hushbid.verification.local_by_count import LocalRule
 from hushbid.verification.local_curve import COIN, LAPLACE
+from hushbid.verification.local_rule import LocalRule
 from hushbid.verification.stated_numbers import Facts
 
 _SEED = 0x68757368626964

@@ -16,10 +16,10 @@ from hushbid.questions import YesNo
 from hushbid.record import Record
 from hushbid.verification.central_rule import CentralRule
 from hushbid.verification.kkt import Conditions, Purchase
-from hushbid.verification.local_by_count import LocalRule
 from hushbid.verification.local_curve import COIN, LAPLACE
+from hushbid.verification.local_rule import LocalRule, SeparateRule
 from hushbid.verification.menu_by_quadrature import MenuCase, MenuFound, SharedRule, shared_menu
-from hushbid.verification.strata_apart import SeparateRule, best_contrast, constant_of, squared_distance
+from hushbid.verification.strata_weights import best_contrast, constant_of, squared_distance
 from hushbid.verification.work import BoundedRule, Rule, Work
 
 CLOSE = 1e-9

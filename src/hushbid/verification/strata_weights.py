@@ -1,18 +1,17 @@
-"""What strata change in the numbers of a record, for verification: weights, bias, and the local optimum.
+"""What strata change in the numbers of a record, for verification: weights, and bias.
 
 Best weights for given losses are found by bisection: what is used of a loss is ``v_i = min(ε_i, κ_g/V_i)`` with
 ``Σ_{i in g} v_i = |ℓ_g|·η``, and ``η`` is where ``η·Σ|ℓ_g|κ_g`` comes to ``2 + Σ V v²``, or the most that all strata
-can give. Locally the error ``Σ ℓ_g²/Λ_g`` separates for a price of it: one local market in each stratum, at ``A·ℓ_g²``.
+can give.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.estimation import Strata
-from hushbid.verification.work import Answers, Rule
 
 _ROUNDS = 200
 _EVEN = 1e-12
@@ -89,52 +88,6 @@ def unevenness(
     above = weights - even
     squares = math.fsum((weights**2).tolist()) - math.fsum((sizes**2 / np.array(counts, dtype=float)).tolist())
     return max(sum(counts) * squares, 0.0), math.fsum(above[above > 0.0].tolist())
-
-
-class SeparateRule:
-    """One rule in each stratum; the value is that of all together."""
-
-    def __init__(self, costs: FloatArray, strata: Strata, made: Callable[[IndexArray, float], Rule]) -> None:
-        self._codes, self._costs = strata.codes, costs
-        self._rows = [np.flatnonzero(strata.codes == one) for one in range(strata.count)]
-        self._place = np.zeros(costs.size, dtype=np.intp)
-        self._rules: list[Rule] = []
-        for rows, weight in zip(self._rows, strata.weights.tolist(), strict=True):
-            self._place[rows] = np.arange(rows.size)
-            self._rules.append(made(rows, weight))
-        self._scale = np.square(strata.weights)
-        self._base = [self._as_it_is(stratum) for stratum in range(strata.count)]
-
-    def _as_it_is(self, stratum: int) -> tuple[FloatArray, float, float]:
-        costs = self._costs[self._rows[stratum]]
-        row = int(np.argmin(costs))
-        return self._rules[stratum].everybody(row, float(costs[row]))
-
-    def at(self, rows: IndexArray, costs: FloatArray) -> Answers:
-        """The purchase if person ``rows[j]`` had cost ``costs[j]``, for every j."""
-        loss, mse, value = (np.zeros(rows.size) for _ in range(3))
-        for stratum, rule in enumerate(self._rules):
-            mine = np.flatnonzero(self._codes[rows] == stratum)
-            if mine.size == 0:
-                continue
-            found = rule.at(self._place[rows[mine]], costs[mine])
-            others = [one for place, one in enumerate(self._base) if place != stratum]
-            rest = [scale for place, scale in enumerate(self._scale.tolist()) if place != stratum]
-            loss[mine] = found.loss
-            mse[mine] = self._scale[stratum] * found.mse + sum(a * b[1] for a, b in zip(rest, others, strict=True))
-            value[mine] = found.value + sum(one[2] for one in others)
-        return Answers(loss, mse, value)
-
-    def everybody(self, row: int, cost: float) -> tuple[FloatArray, float, float]:
-        """Everybody's privacy loss, the error and the objective if person ``row`` had that cost."""
-        losses = np.zeros(self._costs.size)
-        mse = value = 0.0
-        for stratum, (rows, base) in enumerate(zip(self._rows, self._base, strict=True)):
-            moved = int(self._codes[row]) == stratum
-            found = self._rules[stratum].everybody(int(self._place[row]), cost) if moved else base
-            losses[rows] = found[0]
-            mse, value = mse + self._scale[stratum] * found[1], value + found[2]
-        return losses, float(mse), float(value)
 
 
 def constant_of(strata: Strata, counts: tuple[int, ...]) -> float:
