@@ -197,6 +197,17 @@ def test_an_expensive_last_person_only_fills_a_remainder() -> None:
     assert low < found.privacy_loss[2] < turn
 
 
+@pytest.mark.parametrize("seed", [106, 131, 191])
+def test_where_many_leave_the_cap_at_once_losses_cost_what_the_objective_says(seed: int) -> None:
+    """Newton's method stepped from one end of the last person's interval to the other and back."""
+    rng = np.random.default_rng(seed)
+    costs, cap, error = np.sort(rng.lognormal(0.0, 1.0, 25)), rng.uniform(0.3, 1.5), rng.uniform(0.45, 0.8)
+    found = allocate(costs, setting="local", variance=3.0, goal=Accuracy(error), max_loss=cap)
+    supplied = (found.privacy_loss**2 / (3.0 * found.privacy_loss**2 + 2.0)).sum()
+    assert supplied == pytest.approx(error**-2.0, rel=1e-9)
+    assert found.objective == pytest.approx(costs @ found.privacy_loss, rel=1e-9)
+
+
 @every_kind
 def test_the_rule_agrees_with_solving_again_for_every_pair_ties_free_people_and_absence_included(
     kind: tuple[str, str, int],

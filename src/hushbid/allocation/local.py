@@ -355,7 +355,7 @@ class _Marginal:
         low, high, x = low.copy(), high.copy(), np.minimum(np.maximum(guess, low), high)
         left, right = low.copy(), high.copy()
         value, beyond = np.full(x.size, np.inf), np.zeros(x.size, dtype=bool)
-        pending = np.arange(x.size)
+        pending, tried = np.arange(x.size), np.zeros((2, x.size), dtype=bool)
         for _ in range(_ROUNDS):
             if pending.size == 0:
                 break
@@ -367,9 +367,11 @@ class _Marginal:
             step = excess / np.maximum(1.0 + total * growth, 1e-300)
             ahead = np.minimum(np.maximum(now - step, left[pending]), right[pending])
             close = np.abs(step) <= _CLOSE * now
-            # an end counts as long as it was not tried; inside, halve the bracket where Newton leaves it
+            # each end is tried once; inside, halve the bracket where Newton leaves it
             within = (ahead > low[pending]) & (ahead < high[pending])
-            untried = (ahead != now) & ((ahead == left[pending]) | (ahead == right[pending]))
+            tried[:, pending] |= np.stack([now == left[pending], now == right[pending]])
+            ends = np.stack([ahead == left[pending], ahead == right[pending]])
+            untried = (ends & ~tried[:, pending]).any(axis=0)
             x[pending] = np.where(close | within | untried, ahead, 0.5 * (low[pending] + high[pending]))
             # the value's slope in P is −G: after the last step it is right to third order
             price = self._cost[at[pending]] * self._supply.curve.steepness(now)[0]
