@@ -130,7 +130,6 @@ def _some(population: Population, among: int, rng: np.random.Generator) -> Index
         return np.sort(rng.choice(population.people, among, replace=False))
     chosen = []
     for _, rows in population.kinds():
-        assert rows is not None
         part = max(2, math.ceil(among * rows.size / population.people))
         chosen.append(rng.choice(rows, min(rows.size, part), replace=False))
     return np.sort(np.concatenate(chosen))

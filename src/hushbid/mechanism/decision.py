@@ -21,7 +21,7 @@ from hushbid.errors import NobodyToBuyFrom, RecordError
 from hushbid.mechanism.impossible import refuse_impossible, refuse_without_sellers
 from hushbid.mechanism.in_memory import ManyPeople
 from hushbid.mechanism.many import MANY, Priced, SummedPurchase, rows_by_stratum
-from hushbid.mechanism.population import Group, Population, TieKey, keys_of
+from hushbid.mechanism.population import Population, TieKey, keys_of
 from hushbid.mechanism.shared_menu import SharedMenu
 from hushbid.payments import FINEST, EvenBounds, RentBounds, Rents, rents, rents_of_alike, rounding
 from hushbid.priors import Prior
@@ -108,16 +108,8 @@ class Decision:
 
     def columns(self) -> dict[str, FloatArray]:
         """Everybody's numbers as plain arrays by name, in the order of the bids."""
-        return {
-            "bid": self.bids,
-            "virtual_cost": self.virtual_costs,
-            "privacy_loss": self.privacy_loss,
-            "weight": self.weights,
-            "payment": self.payments,
-            "information_rent": self.information_rent,
-            "outside_error": self.outside_error,
-            **({} if self.limits is None else {"limit": self.limits}),
-        }
+        found = {name: getattr(self, attribute) for name, attribute in _ATTRIBUTES.items()}
+        return {name: column for name, column in found.items() if column is not None}
 
     def to_frame(self, library: Library | None = None) -> Any:
         """Everybody's numbers as a data frame, one row per person in the order of the bids. Confidential.
@@ -135,16 +127,10 @@ class Decision:
         return _WITH_ARRAYS.write(self._written())
 
     def _written(self) -> "_Written":
-        return _Written(
-            columns=_Columns(**{"limit": None, **self.columns()}),  # type: ignore[arg-type]
-            rent_lower=self.rent_bounds[0],
-            rent_upper=self.rent_bounds[1],
-            mse=self.mse,
-            worst_mse=self.worst_mse,
-            objective=self.objective,
-            incentive_error=self.incentive_error,
-            tie_order=self.tie_order,
-        )
+        columns = _Columns(**{name: getattr(self, attribute) for name, attribute in _ATTRIBUTES.items()})
+        lower, upper = self.rent_bounds
+        others = {name: getattr(self, name) for name in _SAME}
+        return _Written(columns=columns, rent_lower=lower, rent_upper=upper, **others)
 
     def __repr__(self) -> str:  # losses and payments tell what people bid: not for a log
         return (
@@ -398,7 +384,7 @@ def _slack(
             variance=float(np.min(population.variance)),
             objective=allocation.objective,
             # their part of their stratum's weight
-            largest_weight=_largest(weights) if rows is None else _largest(weights[rows]) / math.sqrt(square),
+            largest_weight=_largest(weights[rows]) / math.sqrt(square),
             top=group.prior.support[1],
             cap=float(np.max(population.cap)),
             care=care,
@@ -418,11 +404,10 @@ def _level_slack(population: Population, costs: FloatArray, rule: ReplyRule, bou
     Of many people those stand for all who are evenly spaced by cost, and twice their largest loss for everybody's.
     """
     most = 0.0
-    for group, kind in product(population.groups, population.kinds()):
+    for group, (_, members) in product(population.groups, population.kinds()):
         low, top = group.prior.smallest_bid, group.prior.support[1]
-        rows, factor = _bought_of(group, bought, costs.size), 1.0
-        if kind[1] is not None:
-            rows = _members(kind[1], rows, costs.size)
+        rows = _members(members, _members(group.rows, bought, costs.size), costs.size)
+        factor = 1.0
         if rows.size > _SAMPLE:
             places = np.linspace(0, rows.size - 1, _SAMPLE).astype(np.intp)
             rows, factor = rows[np.argpartition(costs[rows], places)[places]], 2.0
@@ -432,13 +417,8 @@ def _level_slack(population: Population, costs: FloatArray, rule: ReplyRule, bou
     return population.setting.loss_rounding * most
 
 
-def _bought_of(group: Group, bought: IndexArray, people: int) -> IndexArray:
-    """Those of a group who are bought from; everybody's rows are not listed for it."""
-    return bought if group.size == people else _members(group.rows, bought, people)
-
-
 def _members(members: IndexArray, bought: IndexArray, people: int) -> IndexArray:
-    """Those of a group who are bought from."""
+    """Those of some people who are bought from."""
     return bought if members.size == people else members[np.isin(members, bought, assume_unique=True)]
 
 
@@ -460,7 +440,7 @@ class _Integrals:
         population, n = self.population, self.bought.size
         lower, upper, estimate, error = np.zeros(n), np.zeros(n), np.zeros(n), 0.0
         for group in population.groups:
-            rows = _bought_of(group, self.bought, self.bids.size)
+            rows = _members(group.rows, self.bought, self.bids.size)
             for some in self._kinds(group.prior, rows):
                 places = slice(None) if some is self.bought else np.searchsorted(self.bought, some)
                 found = self._rents(group.prior, some, self.price[places], tolerance)
@@ -539,6 +519,21 @@ class _Written:
     tie_order: IndexArray | None
 
 
+_ATTRIBUTES = {
+    "bid": "bids",
+    "virtual_cost": "virtual_costs",
+    "privacy_loss": "privacy_loss",
+    "weight": "weights",
+    "payment": "payments",
+    "information_rent": "information_rent",
+    "outside_error": "outside_error",
+    "limit": "limits",
+}
+"""What the columns are called, and which attributes of a decision they are."""
+
+_SAME = ("mse", "worst_mse", "objective", "incentive_error", "tie_order")
+"""What is written by its own name."""
+
 _WRITTEN = Codec(_Written, "outcome")
 _WITH_ARRAYS = Codec(_Written, "outcome", style=ARRAYS)
 
@@ -554,19 +549,5 @@ def fields_of_plain(values: Mapping[str, Any]) -> dict[str, Any]:
         )
     if found.tie_order is not None and not np.array_equal(np.sort(found.tie_order), np.arange(people)):
         raise RecordError(f"outcome: tie_order must hold every place from 0 to {people - 1} once.")
-    return {
-        "bids": columns.bid,
-        "virtual_costs": columns.virtual_cost,
-        "privacy_loss": columns.privacy_loss,
-        "weights": columns.weight,
-        "payments": columns.payment,
-        "information_rent": columns.information_rent,
-        "rent_bounds": (found.rent_lower, found.rent_upper),
-        "outside_error": columns.outside_error,
-        "mse": found.mse,
-        "worst_mse": found.worst_mse,
-        "objective": found.objective,
-        "incentive_error": found.incentive_error,
-        "tie_order": found.tie_order,
-        "limits": columns.limit,
-    }
+    read = {attribute: getattr(columns, name) for name, attribute in _ATTRIBUTES.items()}
+    return read | {name: getattr(found, name) for name in _SAME} | {"rent_bounds": (found.rent_lower, found.rent_upper)}

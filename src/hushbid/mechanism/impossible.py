@@ -22,27 +22,19 @@ from hushbid.priors import Prior
 
 def refuse_impossible(population: Population, costs: FloatArray) -> None:
     """A stratum without sellers, an accuracy out of reach, or a payment that would be infinite."""
-    strata = population.strata
-    if strata is None and not isinstance(population.goal, Accuracy):
-        return _refuse_divergence(population, costs)
-    finite = costs < math.inf
-    if strata is not None:
-        refuse_without_sellers(population, _sellers(strata, finite))
+    finite, strata = costs < math.inf, population.parts
+    sellers = _sellers(strata, finite)
+    if population.strata is not None:
+        refuse_without_sellers(population, sellers)
     if isinstance(population.goal, Accuracy):
-        count = int(np.count_nonzero(finite))
-        if count == 0:
+        if not sellers.all():
             planned = math.inf
-        elif population.has_caps and (strata is None or not population.setting.sends_messages):
-            # everybody gives all they may
-            planned = population.best_estimate(np.where(finite, population.cap, 0.0))[1]
-        elif strata is not None:
-            planned = float(np.sum(np.square(strata.weights) / _precisions(population, strata, finite)))
-        elif isinstance(population.variance, np.ndarray):
+        elif population.has_caps and not population.setting.sends_messages:  # everybody gives all they may
             planned = population.best_estimate(np.where(finite, population.cap, 0.0))[1]
         else:
-            planned = population.variance / count
-        refuse_unreachable(population, count, planned)
-    return _refuse_divergence(population, costs)
+            planned = float(np.sum(np.square(strata.weights) / _precisions(population, strata, finite)))
+        refuse_unreachable(population, int(sellers.sum()), planned)
+    _refuse_divergence(population, costs)
 
 
 def _refuse_divergence(population: Population, costs: FloatArray) -> None:
@@ -114,31 +106,14 @@ def loss_power(population: Population) -> float:
 
 
 def _indispensable(population: Population, costs: FloatArray) -> IndexArray:
-    """Those who are bought from whatever they ask, as nobody can take their place."""
-    finite = costs < math.inf
+    """Those who are bought from whatever they ask: the only sellers of their strata, those without whom an accuracy is
+    out of reach, and who gets all of a budget.
+    """
+    finite, strata = costs < math.inf, population.parts
     if isinstance(population.goal, Accuracy) and population.has_caps:
         rows = np.flatnonzero(finite)
         return rows[np.isinf(population.rule(costs).at(rows, np.full(rows.size, math.inf)).value)]
-    if population.strata is not None:
-        return _indispensable_in_strata(population, population.strata, costs)
-    if isinstance(population.goal, Price):
-        return np.flatnonzero(finite) if np.count_nonzero(finite) == 1 else np.zeros(0, dtype=np.intp)
-    if isinstance(population.goal, Accuracy):
-        if not isinstance(population.variance, np.ndarray):  # all of them, or nobody
-            enough = population.aim.number**2 * (np.count_nonzero(finite) - 1) > population.variance
-            return np.zeros(0, dtype=np.intp) if enough else np.flatnonzero(finite)
-        precision = np.where(finite, 1.0 / population.variance, 0.0)
-        return np.flatnonzero(finite & (population.aim.number**2 * (precision.sum() - precision) <= 1.0))
-    paid = np.flatnonzero(finite & (costs > 0.0))
-    return paid if paid.size == 1 else np.zeros(0, dtype=np.intp)
-
-
-def _indispensable_in_strata(population: Population, strata: Strata, costs: FloatArray) -> IndexArray:
-    """The only sellers of their strata; those without whom an accuracy without caps is out of reach; who gets all of
-    a budget.
-    """
-    finite, codes = costs < math.inf, strata.codes
-    sole = _sellers(strata, finite) == 1
+    codes, sole = strata.codes, _sellers(strata, finite) == 1
     needed = finite & sole[codes] if sole.any() else np.zeros(finite.size, dtype=bool)
     if isinstance(population.goal, Accuracy):
         squares, total = np.square(strata.weights), _precisions(population, strata, finite)

@@ -30,18 +30,16 @@ from functools import lru_cache
 
 import numpy as np
 
-from hushbid.allocation.precision import Curve
+from hushbid.allocation.precision import Curve as PrecisionCurve
 from hushbid.common.arrays import FloatArray
 from hushbid.errors import MarketError
 from hushbid.priors import Prior
+from hushbid.priors.curves import Curve, fit
+from hushbid.priors.tables import integrals
 
 _HALVINGS = 0.5 ** np.arange(64.0)
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
-_TO_LEGENDRE = np.linalg.inv(np.polynomial.legendre.legvander(_NODES, _NODES.size - 1))
-_PRECISION = 1e-12
-_MOST_ROUNDS = 48
+_FINEST, _PRECISION = 1e-15, 1e-12
 _MOST_DOUBLINGS = 2200
-_MOST_INTERVALS = 1 << 14
 _NOTHING = 1e-15
 """A virtual cost that is this part of the highest bought is none: what more is bought below it does not count."""
 
@@ -138,7 +136,7 @@ class PrecisionPrice(Offer):
     """Local, in normal form: the loss with the largest ``P·q(y) − x·y``, which is none above ``P·max q(y)/y``."""
 
     price: float
-    curve: Curve
+    curve: PrecisionCurve
     most: float = math.inf
 
     @property
@@ -188,82 +186,23 @@ class PrecisionPrice(Offer):
 # -- what an offer comes to on average ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Sales:
-    """``F(p(x))`` and ``p(x)·F(p(x))`` of a prior as polynomials in ``x`` on small intervals."""
-
-    edges: FloatArray
-    polynomials: FloatArray
-    """Coefficients of Legendre polynomials: function, degree, interval."""
-
-    @classmethod
-    def of(cls, prior: Prior, end: float) -> "_Sales":
-        """Return them up to a virtual cost, on intervals halved until both halves say the same as the whole."""
-        start, top = (float(prior.virtual_cost(bid)) for bid in prior.support)
-        flats = np.array([cost for _, _, cost in prior.flat_parts] + [top])
-        edges = np.unique(
-            np.concatenate([start + (end - start) * _HALVINGS, [start], flats[(flats > start) & (flats < end)]])
-        )
-        left, right = edges[:-1], edges[1:]
-        whole, total = _sold(prior, left, right), np.full(2, 1e-300)
-        done: list[tuple[FloatArray, FloatArray, FloatArray]] = []
-        for _ in range(_MOST_ROUNDS):
-            middle = 0.5 * (left + right)
-            halves = _sold(prior, left, middle), _sold(prior, middle, right)
-            areas = [
-                0.5 * width * (values @ _WEIGHTS)
-                for values, width in zip((whole, *halves), (right - left, middle - left, right - middle), strict=True)
-            ]
-            total = np.maximum(total, areas[0].sum(axis=1))
-            off = np.abs(areas[1] + areas[2] - areas[0]) > _PRECISION * total[:, None] / edges.size
-            going = off.any(axis=0) & (middle > left) & (middle < right)
-            if np.count_nonzero(going) > _MOST_INTERVALS:
-                going[:] = False
-            done += [
-                (left[~going], middle[~going], halves[0][:, ~going]),
-                (middle[~going], right[~going], halves[1][:, ~going]),
-            ]
-            left, right = np.append(left[going], middle[going]), np.append(middle[going], right[going])
-            if not left.size:
-                break
-            whole = np.concatenate([halves[0][:, going], halves[1][:, going]], axis=1)
-        lefts, rights, values = (
-            np.concatenate(parts, axis=-1 if place < 2 else 1) for place, parts in enumerate(zip(*done, strict=True))
-        )
-        order = np.argsort(lefts, kind="stable")
-        order = order[lefts[order] < rights[order]]
-        return cls(np.append(lefts[order], end), np.einsum("dn,fin->fdi", _TO_LEGENDRE, values[:, order]))
-
-    def integral(self, which: int, low: float, high: float, weight: Callable[[FloatArray], FloatArray]) -> float:
-        """Return the integral of one of the functions times a weight."""
-        inside = self.edges[(self.edges > low) & (self.edges < high)]
-        edges = np.concatenate([[low], inside, [high]])
-        half = 0.5 * np.diff(edges)
-        points = (edges[:-1] + half)[:, None] + half[:, None] * _NODES
-        values = self.at(which, points.ravel()) * weight(points.ravel())
-        return float(half @ (values.reshape(points.shape) @ _WEIGHTS))
-
-    def at(self, which: int, costs: FloatArray) -> FloatArray:
-        """Return one of the functions at virtual costs."""
-        cell = np.clip(self.edges.searchsorted(costs, side="right") - 1, 0, self.edges.size - 2)
-        left, right = self.edges[cell], self.edges[cell + 1]
-        place = (2.0 * costs - left - right) / (right - left)
-        return np.asarray(np.polynomial.legendre.legval(place, self.polynomials[which][:, cell], tensor=False))
-
-
-def _sold(prior: Prior, left: FloatArray, right: FloatArray) -> FloatArray:
-    """Return both functions at the nodes of intervals: function, interval, node."""
-    half = 0.5 * (right - left)
-    points = (left + half)[:, None] + half[:, None] * _NODES
-    prices = np.asarray(prior.virtual_cost_inverse(points.ravel())).reshape(points.shape)
-    chances = np.asarray(prior.cdf(prices))
-    return np.stack([chances, prices * chances])
-
-
 @lru_cache(maxsize=256)
-def _sales(prior: Prior, doublings: int) -> _Sales:
+def _sales(prior: Prior, doublings: int) -> tuple[Curve, Curve]:
+    """Return ``F(p(x))`` and ``p(x)·F(p(x))`` as curves in the virtual cost."""
     start, scale = _start_and_scale(prior)
-    return _Sales.of(prior, start + scale * 2.0**doublings)
+    end = start + scale * 2.0**doublings
+    flats = np.array([cost for _, _, cost in prior.flat_parts] + [float(prior.virtual_cost(prior.support[1]))])
+    breaks = np.concatenate([start + (end - start) * _HALVINGS, [start], flats[(flats > start) & (flats < end)]])
+
+    def sold(costs: FloatArray) -> FloatArray:
+        return np.asarray(prior.cdf(np.asarray(prior.virtual_cost_inverse(costs))))
+
+    def paid(costs: FloatArray) -> FloatArray:
+        return np.asarray(prior.virtual_cost_inverse(costs)) * sold(costs)
+
+    most = sold(np.array([end])), paid(np.array([end]))
+    close = [(_FINEST * float(one[0]), _PRECISION * float(one[0])) for one in most]
+    return fit(sold, breaks.tolist(), allowed=lambda: close[0]), fit(paid, breaks.tolist(), allowed=lambda: close[1])
 
 
 @lru_cache(maxsize=256)
@@ -302,10 +241,12 @@ def _expected(prior: Prior, offer: Offer, which: int) -> float:
     end = offer.end
     if not start < end:
         return 0.0
-    sales = _sales(prior, 4 * math.ceil(max(math.log2((end - start) / scale), 0.0) / 4.0))
+    sold = _sales(prior, 4 * math.ceil(max(math.log2((end - start) / scale), 0.0) / 4.0))[which]
     low = max(start, _NOTHING * end, 0.0 if offer.most == math.inf else float(offer.cost_of(np.array([offer.most]))[0]))
-    jump = offer.first[1 - which] * float(sales.at(which, np.array([end]))[0])
-    return jump + sales.integral(which, low, end, lambda costs: offer.slopes(costs)[1 - which])
+    jump = offer.first[1 - which] * float(sold(np.array([end]))[0])
+    edges = np.concatenate([[low], sold.breaks[(sold.breaks > low) & (sold.breaks < end)], [end]])
+    pieces = integrals(lambda costs: sold(costs) * offer.slopes(costs)[1 - which], edges[:-1], edges[1:])
+    return jump + float(pieces.sum())
 
 
 # -- planning ----------------------------------------------------------------------------------------------------------
@@ -321,7 +262,7 @@ class MenuTerms:
     strata: tuple[tuple[float, Kinds], ...]
     """``|ℓ_g|`` of each stratum, with its priors."""
 
-    curve: Curve | None
+    curve: PrecisionCurve | None
     """The noise that people add themselves; None in the central setting."""
 
     most: float

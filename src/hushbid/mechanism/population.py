@@ -360,12 +360,15 @@ class Population:
             strata=None if self.strata is None else self.strata.of(rows),
         )
 
-    def kinds(self) -> list[tuple[float, IndexArray | None]]:
-        """The squared weight ``ℓ_g²`` of each stratum and its people; without strata 1, and None for everybody."""
-        if self.strata is None:
-            return [(1.0, None)]
-        codes = self.strata.codes
-        return [(weight**2, np.flatnonzero(codes == g)) for g, weight in enumerate(self.strata.weights.tolist())]
+    @property
+    def parts(self) -> Strata:
+        """The strata; one mean is one stratum of everybody."""
+        return self.strata or one_stratum(self.people)
+
+    def kinds(self) -> list[tuple[float, IndexArray]]:
+        """The squared weight ``ℓ_g²`` of each stratum, and its people."""
+        strata = self.parts
+        return [(one**2, np.flatnonzero(strata.codes == g)) for g, one in enumerate(strata.weights.tolist())]
 
     def separate(self) -> list["Population"]:
         """Strata in the local setting for a price: the markets they are, each with a price ``ℓ_g²`` times as high."""
@@ -373,7 +376,6 @@ class Population:
         return [
             replace(self.take(rows), strata=None, rosters=(), goal=Price(self.goal.buyer_weight * square))
             for square, rows in self.kinds()
-            if rows is not None
         ]
 
     # -- priors, row by row --------------------------------------------------------------------------------------------
@@ -457,7 +459,7 @@ class Population:
         if not self.setting.sends_messages:
             best = self._best(losses)
             return best.weights, float(best.mse)
-        strata, response = self.strata or one_stratum(self.people), self.setting.response
+        strata, response = self.parts, self.setting.response
         variance = np.broadcast_to(self.variance, losses.shape)
         shares = local_shares(losses, variance, strata, response=response)
         weights = np.sign(strata.weights)[strata.codes] * shares

@@ -112,19 +112,19 @@ def _sellers(population: Population) -> Iterator[tuple[float, IndexArray, Group]
 
     A budget is the same for all strata, which then make no difference.
     """
-    kinds = [(1.0, None)] if isinstance(population.goal, Budget) else population.kinds()
+    kinds = [(1.0, np.arange(population.people))] if isinstance(population.goal, Budget) else population.kinds()
     for (square, members), group in product(kinds, population.groups):
-        rows = group.rows if members is None else np.intersect1d(group.rows, members, assume_unique=True)
+        rows = np.intersect1d(group.rows, members, assume_unique=True)
         if rows.size:
             yield square, rows, group
 
 
 def _part_of(population: Population, square: float) -> float:
     """Which part of all losses is a stratum's at most: ``|ℓ_g|·Λ^{−1/3}``, where ``Λ = Σ|ℓ_g|``; see `_all_losses`."""
-    if population.strata is None or isinstance(population.goal, Budget):
+    if isinstance(population.goal, Budget):
         return 1.0
     # η ≤ (4A/(ψ_min Λ))^{1/3}, and a stratum's losses are |ℓ_g| η
-    return float(math.sqrt(square) / np.cbrt(np.abs(population.strata.weights).sum()))
+    return float(math.sqrt(square) / np.cbrt(np.abs(population.parts.weights).sum()))
 
 
 def _with_all_caps(population: Population) -> float:
@@ -208,8 +208,7 @@ def _fewest(target: float, variance: float, cap: float) -> int:
 
 def _factor(population: Population) -> float:
     """What is paid for data, at most, over the largest objective; less if ψ rises at a constant slope."""
-    strata = 1 if population.strata is None else population.strata.count
-    return population.setting.payment_factor((population.slope or 1.0) / strata)
+    return population.setting.payment_factor((population.slope or 1.0) / population.parts.count)
 
 
 def _for_the_error(population: Population, highest: float) -> float:

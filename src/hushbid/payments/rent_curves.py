@@ -8,7 +8,7 @@ import numpy as np
 from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.payments.rent_bounds import FINEST
 from hushbid.payments.rent_integrals import rents
-from hushbid.payments.rule import Rents
+from hushbid.payments.rule import Rents, RuleWithPotential
 from hushbid.payments.virtual_cost_table import Ladder
 from hushbid.priors import Prior
 from hushbid.priors.curves import Curve, fit
@@ -42,7 +42,7 @@ class Rule(Protocol):
 
 
 class Purchase(Protocol):
-    """A purchase that was found from sums, as the people of one stratum see it."""
+    """A purchase as the people of one stratum see it."""
 
     @property
     def level(self) -> float:
@@ -57,6 +57,14 @@ class Purchase(Protocol):
     def losses(self, costs: FloatArray) -> FloatArray:
         """The privacy losses of people with these virtual costs."""
         ...
+
+    def rule_for(self, costs: FloatArray) -> RuleWithPotential:
+        """The allocation rule of imagined people who are now at ``costs``."""
+        ...
+
+
+class PurchaseWithError(Purchase, Protocol):
+    """The same, where the error without a person is known too."""
 
     def rule_for(self, costs: FloatArray) -> Rule:
         """The allocation rule of imagined people who are now at ``costs``."""
@@ -90,7 +98,7 @@ class GroupCurves:
             allowed=self._allowed,
         )
 
-    def outside(self, without: Purchase, *, unit: float, idle: float) -> Curve | None:
+    def outside(self, without: PurchaseWithError, *, unit: float, idle: float) -> Curve | None:
         """The error without each person, in data units, less the error without an idle one.
 
         ``without`` is the purchase that nobody weighs the error for on their behalf.
