@@ -8,7 +8,8 @@ import pytest
 
 from hushbid import Accuracy, Market, Outcome, Uniform
 from hushbid.audit import AccuracyCheck, IncentiveReport, PrivacyAudit, audits_of, incentives
-from hushbid.mechanism.decision import Decision, decide
+from hushbid.mechanism.deciding import decide
+from hushbid.mechanism.decision import Decision
 from hushbid.mechanism.population import Population
 
 LABELS = np.array(["young"] * 4 + ["old"] * 2)

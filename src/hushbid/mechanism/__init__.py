@@ -15,11 +15,11 @@ In reading order:
 - `planned_price`: a budget on average, by a price of the error that is planned for a roster
 - `drawn_markets`: what very many drawn markets cost at a price, all of them at once
 - `setting`: what depends on where noise is added, central or local
-- `decision`: from bids to privacy losses and payments
+- `decision`: `Decision`, what was decided; `deciding`: from bids to privacy losses and payments
 - `summed`, `many`: the purchase from very many people, in memory and on engines: solved from sums, priced by curves
 - `in_memory`: very many people in memory, who are one batch; and the few of them who can matter
 - `shared_menu`: the decision under a hard budget: one menu that people share in
-- `menu_offers`, `menu_rents`: what that menu offers at each virtual cost, and what it pays beside the price
+- `menu_offers`, `menu_rents`: what that menu offers at each virtual cost, and what it pays besides the price
 - `figures`: what a decision comes to for everybody together, in memory and on engines
 - `schedule`: privacy loss and payment as functions of a bid
 - `simulation`, `worst_case`: what would happen, and the most it can cost
@@ -29,7 +29,8 @@ In reading order:
 - `planning`: what campaigns come to, what protection costs, error against money, and how many people it takes
 """
 
-from hushbid.mechanism.decision import Decision, decide
+from hushbid.mechanism.deciding import decide
+from hushbid.mechanism.decision import Decision
 from hushbid.mechanism.figures import Figures
 from hushbid.mechanism.market import Market, Outcome
 from hushbid.mechanism.planning import Plan, buyer_weight_for

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.priors.tables import increasing_root
 
-_GRID, _ILLINOIS, _ROUNDS, _CLOSE = 12, 12, 60, 1e-13
+_GRID = 12
 _WEAKEST = 1e6
 """Noise this many times as weak as any good purchase may have makes no difference."""
 
@@ -122,7 +123,7 @@ class _Priced:
         return low, np.minimum(np.minimum(attained / cheapest, most), _WEAKEST * low)
 
     def _root(self, rows: IndexArray, left: FloatArray, right: FloatArray) -> tuple[FloatArray, BoolArray]:
-        """Return where the slope of some markets is 0, by the method of Illinois, and whether it was found.
+        """Return where the slope of some markets is 0, and whether it was found.
 
         Where the slope has one sign only it is the end at which the objective is smaller.
         """
@@ -130,21 +131,10 @@ class _Priced:
         below, above = self._at(rows, left)[1], self._at(rows, right)[1]
         found = np.where(below >= 0.0, left, right)
         settled = np.where(below >= 0.0, left == self.low[rows], (above > 0.0) | (right == self.high[rows]))
-        going, before = np.flatnonzero((below < 0.0) & (above > 0.0)), np.zeros(left.size)
-        for round_ in range(_ROUNDS):
-            if not going.size:
-                break
-            a, b, low, high = left[going], right[going], below[going], above[going]
-            # where it still goes on the slope jumps: the middle
-            at = np.clip((a * high - b * low) / (high - low), a, b) if round_ < _ILLINOIS else 0.5 * (a + b)
-            slope = self._at(rows[going], at)[1]
-            falls = slope < 0.0
-            # an end that stays twice counts for half
-            below[going] = np.where(falls, slope, np.where(before[going] > 0.0, 0.5 * low, low))
-            above[going] = np.where(falls, np.where(before[going] < 0.0, 0.5 * high, high), slope)
-            left[going], right[going] = np.where(falls, at, a), np.where(falls, b, at)
-            found[going], before[going] = at, np.where(falls, -1.0, 1.0)
-            going = going[(np.minimum(at - a, b - at) > _CLOSE * b) & (slope != 0.0)]
+        inner = np.flatnonzero((below < 0.0) & (above > 0.0))
+        found[inner] = increasing_root(
+            lambda at, row: self._at(row.astype(np.intp), at)[1], left[inner], right[inner], rows[inner].astype(float)
+        )
         return found, settled
 
     def _at(self, rows: IndexArray, strength: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -12,7 +12,8 @@ from hushbid.common.arrays import rounded_sum
 from hushbid.common.money import Currency
 from hushbid.common.numbers import at_most
 from hushbid.estimation import Setting
-from hushbid.mechanism.decision import Decision, decide
+from hushbid.mechanism.deciding import decide
+from hushbid.mechanism.decision import Decision
 from hushbid.mechanism.population import Population
 
 

@@ -28,7 +28,8 @@ from hushbid.common.tables import Library, frame_of_rows
 from hushbid.disclosure.promises import refuse_unreleasable, refuse_unsendable
 from hushbid.display import pretty
 from hushbid.errors import BidError, InputError, RecordError, UnknownFamily
-from hushbid.mechanism.decision import LESS_EXACT, Decision, decide, fields_of_plain, is_less_exact
+from hushbid.mechanism.deciding import decide
+from hushbid.mechanism.decision import LESS_EXACT, Decision, fields_of_plain, is_less_exact
 from hushbid.mechanism.figures import Figures, cap_cost
 from hushbid.mechanism.planning import Plan, plan
 from hushbid.mechanism.population import Population, TieKey

@@ -42,7 +42,7 @@ SEED = 0x68757368626964
 """Of all draws."""
 
 _MARKETS, _FEWEST_MARKETS, _DRAWS = 400, 25, 100_000
-_MOST_DRAWS = 1 << 25
+_MOST_DRAWS = 1 << 23
 _WORST_ERROR = 0.01
 """The largest standard error, relative to the budget."""
 

@@ -19,7 +19,7 @@ from hushbid.common.arrays import FloatArray, as_count
 from hushbid.common.numbers import figure, number
 from hushbid.common.tables import Library, frame_of
 from hushbid.errors import InputError, MarketError, NobodyToBuyFrom, Unreachable
-from hushbid.mechanism.decision import decide
+from hushbid.mechanism.deciding import decide
 from hushbid.mechanism.impossible import refuse_impossible
 from hushbid.mechanism.population import Population
 from hushbid.mechanism.worst_case import worst_payment
