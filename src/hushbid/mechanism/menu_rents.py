@@ -30,32 +30,9 @@ class Replies:
     loss: FloatArray = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MenuRule:
-    """Everybody's multiple of an offer, at most their limit, as a function of their own virtual cost."""
-
-    offer: Offer
-    strength: FloatArray
-    limit: FloatArray
-
-    def at(self, rows: IndexArray, costs: FloatArray, /) -> Replies:
-        """What person ``rows[j]`` gives up at the virtual cost ``costs[j]``; the others do not matter."""
-        strength, limit = self.strength[rows], self.limit[rows]
-        loss = strength * self.offer.loss(costs)
-        value = strength * self.offer.value(costs)
-        clipped = np.flatnonzero(loss > limit)
-        if clipped.size:
-            # the offer's value up to where the limit is met, from there a straight line
-            bend = self.offer.cost_of(limit[clipped] / strength[clipped])
-            at_bend = strength[clipped] * self.offer.value(bend)
-            value[clipped] = at_bend - limit[clipped] * np.maximum(bend - costs[clipped], 0.0)
-            loss[clipped] = limit[clipped]
-        return Replies(value=value, loss=loss)
-
-
 @dataclass(frozen=True, slots=True)
 class _Offered:
-    """An offer as a purchase that nobody's bid moves."""
+    """An offer as a purchase, and as the rule that everybody faces: nobody's bid moves it."""
 
     offer: Offer
 
@@ -68,8 +45,12 @@ class _Offered:
     def losses(self, costs: FloatArray) -> FloatArray:
         return self.offer.loss(costs)
 
-    def rule_for(self, costs: FloatArray) -> MenuRule:
-        return MenuRule(self.offer, np.ones(costs.size), np.full(costs.size, math.inf))
+    def rule_for(self, costs: FloatArray) -> "_Offered":
+        return self
+
+    def at(self, rows: IndexArray, costs: FloatArray, /) -> Replies:
+        """What anybody gives up at these virtual costs."""
+        return Replies(value=self.offer.value(costs), loss=self.offer.loss(costs))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -101,6 +82,17 @@ class MenuRents:
             rent[sold] = np.clip(self.curve(bids[sold]), 0.0, np.maximum(self.most - price[sold], 0.0))
         slack = np.where(sold, self.error, 0.0)
         return loss, price, Rents(lower=rent - slack, upper=rent + slack, estimate=rent)
+
+    def clipped(self, bids: FloatArray, strength: FloatArray, limit: FloatArray) -> Rents:
+        """Return the rents of people who are offered so many times as much, of which a limit leaves less.
+
+        They lose the limit up to the bid at which no more is offered, and from there on what is.
+        """
+        bend = np.asarray(self.prior.virtual_cost_inverse(self.offer.cost_of(limit / strength)))
+        bend = np.maximum(bend, bids)
+        after = self.at(bend, np.asarray(self.prior.virtual_cost(bend)))[2].estimate
+        rent, slack = limit * (bend - bids) + strength * after, strength * self.error
+        return Rents(lower=rent - slack, upper=rent + slack, estimate=rent)
 
 
 @lru_cache(maxsize=256)

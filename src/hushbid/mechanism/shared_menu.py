@@ -31,9 +31,9 @@ from hushbid.common import numbers
 from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.errors import InputError, MarketError
 from hushbid.mechanism.menu_offers import MenuTerms, PlannedMenu, planned_menu
-from hushbid.mechanism.menu_rents import MenuRents, MenuRule, menu_rents
+from hushbid.mechanism.menu_rents import MenuRents, menu_rents
 from hushbid.mechanism.population import Population
-from hushbid.payments import Rents, rents
+from hushbid.payments import Rents
 
 Counts = Sequence[Sequence[int]]
 """How many people of each group are in each stratum."""
@@ -142,9 +142,6 @@ class SharedMenu:
     strength: FloatArray
     """What the offer's loss is multiplied by for each person, before it is shared."""
 
-    tolerance: float
-    """How far a payment may be from the exact one, relative to the largest."""
-
     @classmethod
     def of(cls, population: Population) -> "SharedMenu":
         """The menu for these people and their hard budget."""
@@ -179,15 +176,15 @@ class SharedMenu:
         coin = _exact(goal.coin)
         left = _exact(goal.amount) - coin * sum(sizes)
         parts = [Fraction(part) for part in menu.parts]
-        tolerance = population.tolerance
         return cls(
             goal=goal,
             amounts=tuple(coin * size + left * part / sum(parts) for size, part in zip(sizes, parts, strict=True)),
-            kinds=tuple(menu_rents(group.prior, one, tolerance) for one in menu.offers for group in population.groups),
+            kinds=tuple(
+                menu_rents(group.prior, one, population.tolerance) for one in menu.offers for group in population.groups
+            ),
             strata=strata,
             who=strata * len(population.groups) + groups,
             strength=strength,
-            tolerance=tolerance,
         )
 
     # -- everybody -----------------------------------------------------------------------------------------------------
@@ -272,9 +269,8 @@ class SharedMenu:
         loss, payment = strength * loss, np.minimum(strength * (price + found.estimate), strength * kind.most)
         clipped = np.flatnonzero(loss > limit)
         if clipped.size:
-            limits = np.full(z.size, limit)
-            rule = MenuRule(kind.offer, np.full(z.size, strength), limits)
-            paid = z[clipped] * limit + self._clipped_rents(rule, kind, clipped, z).estimate
+            strengths, limits = (np.full(clipped.size, number) for number in (strength, limit))
+            paid = z[clipped] * limit + kind.clipped(z[clipped], strengths, limits).estimate
             payment[clipped] = np.minimum(paid, payment[clipped])
         return np.minimum(loss, limit), payment
 
@@ -287,14 +283,9 @@ class SharedMenu:
         lower, upper, estimate = before.lower.copy(), before.upper.copy(), before.estimate.copy()
         for place, kind in enumerate(self.kinds):
             rows = clipped[self.who[clipped] == place]
-            found = self._clipped_rents(MenuRule(kind.offer, strength, limit), kind, rows, bids)
+            found = kind.clipped(bids[rows], strength[rows], limit[rows])
             lower[rows], upper[rows], estimate[rows] = found.lower, found.upper, found.estimate
         return Rents(lower=lower, upper=upper, estimate=estimate)
-
-    def _clipped_rents(self, rule: MenuRule, kind: MenuRents, rows: IndexArray, bids: FloatArray) -> Rents:
-        own = bids[rows]
-        besides = own * rule.limit[rows]
-        return rents(rule, kind.prior, rows, own, alike=rows, paid_besides=besides, tolerance=self.tolerance)
 
     def _spendable(self, stratum: int, coins: int) -> float:
         """A stratum's part of the budget less so many coins, rounded down."""
