@@ -169,6 +169,9 @@ def test_a_budget_that_caps_leave_no_way_to_spend_buys_all_there_is() -> None:
     plan = found.market.goal.planned  # type: ignore[union-attr]
     assert plan.mean < 50.0  # type: ignore[union-attr]
     assert found.privacy_loss == pytest.approx(0.3, rel=0.35)
+    # draws are as many as the budget asks for, not its smaller mean
+    few = panel(prior=Uniform(0, 1), goal=Budget(500), max_privacy_loss=0.3, population={"a": 3, "b": 3})
+    assert checked_price(few.acquire(BIDS - 1.0)) == "holds"
 
 
 def test_the_price_of_a_budget_that_nearly_can_be_spent_is_one_that_is_needed() -> None:

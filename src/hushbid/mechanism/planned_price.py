@@ -204,7 +204,7 @@ def plan_for(roster: Roster, amount: float, coin: float = 0.0) -> tuple[PlannedP
             if not reserve < amount:
                 raise MarketError("A budget must be more than half a coin for each seller, as payments are rounded up.")
         left, mean = amount - reserve, float(found.expense.mean())
-        if _error(found) <= _WORST_ERROR * mean or mean == 0.0:
+        if _error(found) <= _WORST_ERROR * max(mean, left):
             start = _largest(markets, left, start)
             found = markets.bought(start)
             if not 1.0 - _OFF <= float(found.expense.mean()) / left <= 1.0 + _SAME:
