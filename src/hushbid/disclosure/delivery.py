@@ -3,12 +3,13 @@
 That it is drawn once is the business of `hushbid.disclosure.ledger.once`.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hushbid.common.arrays import BoolArray, FloatArray, rows_text
+from hushbid.common.arrays import BoolArray, FloatArray, IntArray, rows_text
 from hushbid.disclosure import memory
 from hushbid.disclosure.answers import as_answers, as_column
 from hushbid.disclosure.combination import Blend, rows_of
@@ -154,28 +155,45 @@ def _simulated_messages(plan: ReleasePlan, table: FloatArray, present: BoolArray
 
 
 def with_rows(release: Release, plan: ReleasePlan, present: BoolArray) -> Release:
-    """A release that was made from sums with everybody's figures, where it is known who was asked and delivered."""
-    exponent = release.grid.weight_exponent
-    losses, check = np.where(present, plan.delivered, 0.0), replace(release.check, people=plan.people)
+    """A release as the ledger keeps it, with everybody's figures: who of a plan delivered is known here."""
+    exponent, losses, check = release.grid.weight_exponent, np.where(present, plan.delivered, 0.0), release.check
     if exponent is not None:
-        weights = integer_weights(losses, exponent)
-        if int(weights.sum()) != release.grid.total_weight:
-            raise AlreadyReleased(
-                "The estimate was drawn by an engine, which kept no figures of single people, and decided about them"
-                " with other last digits: ask again on an engine."
-            )
-        if release.absent:  # the strata of the others were brought into proportion by their sums
-            strata = plan.strata
-            totals = [int(weights[rows].sum()) for rows in rows_of(strata)]
-            weights = Blend.of(totals, strata.weights.tolist()).charged(weights, strata)
-        check = check_promises(weights, exponent, plan.promised)
-        losses = np.ldexp(weights.astype(np.float64), -exponent)
+        weights = _weights_drawn(release, plan, present, exponent)
+        check, losses = check_promises(weights, exponent, plan.promised), np.ldexp(weights.astype(float), -exponent)
+    elif is_central(plan.setting):  # only of those who ask for no privacy, without noise
+        losses = np.where(plan.losses_used(present) == math.inf, math.inf, 0.0)
     gone = plan.dropped_out(present)
-    return replace(release, privacy_loss=losses, check=check, dropped_out=gone, summed=None, key=plan.key)
+    return replace(
+        release,
+        privacy_loss=losses,
+        check=replace(check, people=plan.people),
+        dropped_out=gone,
+        summed=None,
+        key=plan.key,
+    )
+
+
+def _weights_drawn(release: Release, plan: ReleasePlan, present: BoolArray, exponent: int) -> IntArray:
+    """The integer weights with which an estimate was drawn.
+
+    Memory uses the best of what was promised to those present; an engine what was planned, strata in proportion.
+    """
+    wanted, strata = release.grid.total_weight, plan.strata
+    best = integer_weights(plan.losses_used(present), exponent)
+    if int(best.sum()) == wanted:
+        return best
+    weights = integer_weights(np.where(present, plan.delivered, 0.0), exponent)
+    if int(weights.sum()) != wanted:
+        raise AlreadyReleased(
+            "The estimate was drawn by an engine, which kept no figures of single people, and decided about them"
+            " with other last digits: ask again on an engine."
+        )
+    totals = [int(weights[rows].sum()) for rows in rows_of(strata)]
+    return Blend.of(totals, strata.weights.tolist()).charged(weights, strata)
 
 
 def without_rows(release: Release) -> Release:
-    """A release about some of many people, as if it were made from sums."""
+    """A release as the ledger keeps it: without anybody's figures, as if it were made from sums."""
     counts = Summed(delivered=release.delivered, dropped_out=release.absent)
     return replace(release, privacy_loss=np.empty(0), dropped_out=(), summed=counts)
 

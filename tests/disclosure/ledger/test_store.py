@@ -167,8 +167,8 @@ def test_an_older_ledger_is_refused_by_name_wherever_it_is(tmp_path: Path, monke
             draw(ledger=folder)
     later = tmp_path / "later"
     later.mkdir()
-    (later / "ledger.format").write_text(json.dumps({"format": "hushbid release ledger", "version": 5}))
-    with pytest.raises(ReleaseError, match="must have format 'hushbid release ledger' and version 4"):
+    (later / "ledger.format").write_text(json.dumps({"format": "hushbid release ledger", "version": 6}))
+    with pytest.raises(ReleaseError, match="must have format 'hushbid release ledger' and version 5"):
         draw(ledger=later)
     monkeypatch.delenv("HUSHBID_LEDGER")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
@@ -231,3 +231,24 @@ def test_an_entry_without_ids_says_of_the_data_nothing_beside_their_fingerprint(
         held.append(entry)
     # neither the order of privacy losses nor a hash of it, which is quick to compute, depends on who said yes
     assert held[0] == held[1]
+
+
+def test_an_entry_keeps_nobodys_losses_and_knows_late_data_by_their_ids(tmp_path: Path) -> None:
+    gone: list[float | None] = [*SLEEP[:4], None, None]
+    first = release_once(number(), gone, question="sleep", ids=IDS, ledger=tmp_path)
+    [path] = tmp_path.glob("ids-*.json")
+    kept = json.loads(path.read_text())["drawing"]["release"]
+    assert (kept["privacy_loss"], kept["dropped_out"]) == ([], [])
+    forget()
+    rows = np.array([3, 5, 0, 1, 4, 2])
+    plan = ReleasePlan.of(np.linspace(0.5, 1.0, N)[rows], setting="central", bounds=(0, 12))
+    again = release_once(
+        plan,
+        [[*SLEEP[:4], None, 6.0][row] for row in rows],
+        question="sleep",
+        ids=[IDS[row] for row in rows],
+        ledger=tmp_path,
+    )
+    assert (again.before, again.late, again.release.dropped_out) == (True, (1,), (1, 4))
+    assert again.release.estimate == first.release.estimate
+    assert again.release.privacy_loss.tolist() == first.release.privacy_loss[rows].tolist()

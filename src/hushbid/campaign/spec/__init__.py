@@ -197,7 +197,7 @@ class CampaignSpec(Table):
     """What is estimated, as it stands in a sentence.
 
     *Mean sleep per night*. It is the question: with the people's ids it names the one estimate that is [ever
-    drawn](../concepts/release.md#drawn-once). Capitals and spaces make no difference. Another question to the same
+    drawn](../concepts/ledger.md#drawn-once). Capitals and spaces make no difference. Another question to the same
     people needs another text. Without ids people are known by their data, and leaving ids out does not make them
     others.
     """
@@ -216,7 +216,7 @@ class CampaignSpec(Table):
     """For a test or a lesson: nobody in the campaign was promised anything.
 
     People, prices or data are synthetic. The estimate is then drawn again at every run (refused if the [release
-    ledger](../concepts/release.md#the-release-ledger) knows these people or data from a real release), and record,
+    ledger](../concepts/ledger.md) knows these people or data from a real release), and record,
     report, tables, `estimate.json` and terminal say so. Never for people who were promised privacy.
     """
 

@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 from datetime import date
 
+from hushbid.common.arrays import HashArray
 from hushbid.disclosure.ledger.question import LAST_WAVE, Ask, as_question
 from hushbid.errors import AlreadyReleased, RecordError
 
@@ -34,6 +35,10 @@ class Keyed:
     def name(self, purpose: str, content: bytes) -> str:
         """A hash of something that is no datum."""
         return hashlib.blake2b(json.dumps(purpose).encode() + content, digest_size=16, key=self._key).hexdigest()
+
+    def people(self, digests: HashArray) -> list[str]:
+        """A hash of each person, by those of their ids."""
+        return [self.name("person", one.astype("<u8").tobytes()) for one in digests]
 
     def fingerprint(self, purpose: str, total: int) -> str:
         """A hash of the sum of a column's row hashes."""
@@ -202,6 +207,9 @@ class Marks:
     answers: tuple[str, ...]
     """The same without ids, where they are wanted; looked up among what was drawn without ids, never stored."""
 
+    absent: tuple[str, ...] | None
+    """A hash of each person who should have delivered and did not, sorted; None where nobody knows who they are."""
+
     @classmethod
     def of(cls, ask: Ask, key: Keyed, day: date, *, answers: bool) -> "Marks":
         """Key something asked; ``answers`` says whether fingerprints without ids are wanted."""
@@ -221,6 +229,7 @@ class Marks:
             data=data,
             seen=tuple(dict.fromkeys(seen)),
             answers=tuple(dict.fromkeys(key.fingerprint(_DATA, total) for total in totals)),
+            absent=None if ask.absent is None else tuple(sorted(key.people(ask.absent))),
         )
 
     @property

@@ -9,14 +9,14 @@ draw as often as they are called, and refuse what the ledger knows from a real r
 
 import secrets
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 
-from hushbid.common.arrays import FloatArray, HashArray, IndexArray, first_row, id_texts, rows_text
+from hushbid.common.arrays import FloatArray, HashArray, first_row, id_texts, rows_text
 from hushbid.disclosure.delivery import Prepared, prepare_release, simulate_plan, with_rows, without_rows
 from hushbid.disclosure.ledger.files import drawn_once, stored
 from hushbid.disclosure.ledger.marks import Keyed, Marks, refuse_alike
@@ -25,7 +25,6 @@ from hushbid.disclosure.ledger.question import (
     Forms,
     as_question,
     as_wave,
-    canonical_order,
     person_digests,
     tallied,
 )
@@ -129,31 +128,25 @@ def release_once(
     """
     prepared = prepare_release(plan, data, accept_infinite_loss, simulated=simulated)  # refusals come first
     people, forms = _as_people(ids, plan.people), prepared.forms()
-    # stored in an order of its own: the order of rows does not make another question
-    exact = _exact(plan)
-    order = canonical_order(people, prepared.present, *exact)
     ask = _ask_of(plan, people, forms, question, wave)
     if not plan.from_engine:
-        ask = replace(ask, exact=exact[:, order].tobytes())
-    ours, folder = _process_marks(ask), ledger_folder(ledger)
+        ask = replace(ask, exact=_exact(plan, people))
+    if people is not None:
+        ask = replace(ask, absent=people[list(plan.dropped_out(prepared.present))])
 
-    def draw(name: str) -> dict[str, object]:
-        return _listed(draw_first(ours.name, prepared.draw, folder, ours), order).to_dict()
+    def late(settled: Settled) -> list[int]:
+        # those who had not delivered and have now; without them all must be as it was
+        found = [] if people is None else np.flatnonzero(prepared.present & settled.were_absent(people)).tolist()
+        if not settled.fits(tallied(people, plan.promised, plan.variance, forms.without(found)).whole.data):
+            raise settled.entry.drawn.refused("other or late data" if settled.entry.absent is None else "other data")
+        return found
 
-    settled = settle(folder, ask, draw, before_first)  # drawn now, or found
-    kept, late = _stored_release(settled), tuple[int, ...]()
-    if kept.summed is not None:
-        # drawn from sums: who these people are is known here, if the data are the same
-        if not settled.same_data:
-            raise settled.entry.drawn.refused("other or late data")
-        kept = with_rows(kept, plan, prepared.present)
-    else:
-        kept = _listed(_of_people(kept, settled.name, plan.people), _inverse(order))  # back to the caller's order
-        late = () if settled.same_data else _late(kept, people, plan, forms, settled)
-    was_shown(ours.name, ours)
-    return Answer(
-        release=replace(kept, key=plan.key), before=settled.before, late=late, waves_before=settled.entry.waves_before
+    answer = release_summed(
+        ask, lambda key: without_rows(prepared.draw()), ledger=ledger, before_first=before_first, late=late
     )
+    present = prepared.present.copy()
+    present[list(answer.late)] = False
+    return replace(answer, release=with_rows(answer.release, plan, present))
 
 
 def release_summed(
@@ -162,22 +155,27 @@ def release_summed(
     *,
     ledger: str | Path | None = None,
     before_first: Callable[[], None] = lambda: None,
+    late: Callable[[Settled], Sequence[int]] | None = None,
 ) -> Answer:
     """Draw the estimate of a question to people of whom only sums are known, once.
 
-    What is stored may have been drawn with everybody's figures. Other data are refused, and so are data that came late,
-    which sums cannot tell from other data.
+    Other data are refused, and so are data that came late, which sums cannot tell from other data; unless ``late``
+    returns the rows in which they came, or refuses them itself.
     """
-    folder, ours = ledger_folder(ledger), _process_marks(ask)
-    settled = settle(
-        folder, ask, lambda name: draw_first(ours.name, lambda: draw(name), folder, ours).to_dict(), before_first
-    )
+    ours, folder = _process_marks(ask), ledger_folder(ledger)
+
+    def first(name: str) -> dict[str, object]:
+        return draw_first(ours.name, lambda: draw(name), folder, ours).to_dict()
+
+    settled = settle(folder, ask, first, before_first)
+    kept, rows = _stored_release(settled), tuple[int, ...]()
     if not settled.same_data:
-        raise settled.entry.drawn.refused("other or late data")
-    kept = _stored_release(settled)
+        if late is None:
+            raise settled.entry.drawn.refused("other or late data")
+        rows = tuple(late(settled))
     was_shown(ours.name, ours)
-    kept = replace(kept if kept.summed is not None else without_rows(kept), key=settled.name)
-    return Answer(release=kept, before=settled.before, late=(), waves_before=settled.entry.waves_before)
+    waves = settled.entry.waves_before
+    return Answer(release=replace(kept, key=settled.name), before=settled.before, late=rows, waves_before=waves)
 
 
 def release_synthetic(
@@ -262,13 +260,6 @@ def _stored_release(settled: Settled) -> Release:
         raise LedgerError(f"The entry {settled.name}.json holds no release; nothing is drawn. {problem}") from problem
 
 
-def _of_people(release: Release, name: str, people: int) -> Release:
-    """The stored release, if it is one of so many people."""
-    if release.privacy_loss.shape != (people,) or not all(0 <= row < people for row in release.dropped_out):
-        raise LedgerError(f"{name}.json holds a release of other people; it is neither returned nor replaced.")
-    return release
-
-
 def named(ids: Iterable[object]) -> Named:
     """People by their ids, of which none is missing or repeated; for a million it takes a while."""
     names = id_texts(ids)
@@ -294,35 +285,15 @@ def _as_people(ids: Iterable[object] | Named | None, people: int) -> HashArray |
     return given.digests if isinstance(given, Named) else named(given).digests
 
 
-def _exact(plan: ReleasePlan) -> FloatArray:
-    """All that was promised, to the last bit; what an engine decided may differ there, so it is compared by sums."""
+def _exact(plan: ReleasePlan, people: HashArray | None) -> bytes:
+    """All that was promised to the last bit, in an order that does not depend on how people are listed.
+
+    Without ids it is that of the promises: equal ones may change places.
+    """
     codes = [plan.strata.codes] if plan.stratified else []
-    return np.stack([plan.promised, plan.delivered, plan.variance, *codes]).astype("<f8")
-
-
-def _late(
-    kept: Release, people: HashArray | None, plan: ReleasePlan, forms: Forms, settled: Settled
-) -> tuple[int, ...]:
-    """Whose data came after the drawing; if these are not all that is new, the data are other ones."""
-    # new data are those of people who had not delivered; without them all must be as it was
-    late = tuple(row for row in kept.dropped_out if forms.rows[row] is not None)
-    if not settled.fits(tallied(people, plan.promised, plan.variance, forms.without(late)).whole.data):
-        raise settled.entry.drawn.refused("other data")
-    return late
-
-
-def _listed(release: Release, order: IndexArray) -> Release:
-    """A release with its people in another order."""
-    place = _inverse(order)
-    rows = sorted(int(place[row]) for row in release.dropped_out)
-    return replace(release, privacy_loss=release.privacy_loss[order], dropped_out=tuple(rows))
-
-
-def _inverse(order: IndexArray) -> IndexArray:
-    """Where each of the rows stands in an order."""
-    place = np.empty_like(order)
-    place[order] = np.arange(order.size)
-    return place
+    promised = np.stack([plan.promised, plan.delivered, plan.variance, *codes]).astype("<f8")
+    order = np.lexsort(promised) if people is None else np.argsort(people[:, -1], kind="stable")
+    return promised[:, order].tobytes()
 
 
 # -- what the process remembers ----------------------------------------------------------------------------------------

@@ -182,6 +182,9 @@ class Ask:
     exact: bytes | None = None
     """Everybody's losses and variance to the last bit, in an order that ids decide; None where only sums are known."""
 
+    absent: HashArray | None = None
+    """The hashes of the ids of those who should have delivered and did not; None where nobody knows who they are."""
+
 
 def as_question(question: object) -> str:
     """A question in the form in which two are compared: capitals and spaces make no difference.
@@ -267,20 +270,6 @@ def _named_codes(names: bytes, strata: IndexArray) -> Iterable[bytes]:
     """Everybody's id, if there is one, and stratum."""
     codes = strata.astype("<i8").tobytes()
     return (names[32 * row : 32 * row + 32] + codes[8 * row : 8 * row + 8] for row in range(strata.size))
-
-
-def canonical_order(people: HashArray | None, *promised: FloatArray | BoolArray) -> IndexArray:
-    """An order of rows that does not depend on how they are listed: by id, or else by what was promised.
-
-    Never by datum: the order is stored, and would show to a person who holds the ledger who answered alike.
-    """
-    if people is None:
-        return np.lexsort(promised)
-    # 64 bits of a hash are as good as all, unless two are equal
-    found = np.argsort(people[:, -1])
-    if (np.diff(people[found, -1]) > 0).all():
-        return found
-    return np.lexsort((*promised, *people.T))
 
 
 def _digests(texts: Iterable[bytes], purpose: bytes) -> HashArray:

@@ -25,6 +25,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from hushbid.common.arrays import BoolArray, HashArray
 from hushbid.common.codec import Codec, header_problem
 from hushbid.common.durable import make_folder, write_whole
 from hushbid.disclosure.ledger.files import (
@@ -42,7 +45,7 @@ from hushbid.errors import AlreadyReleased, InputError, LedgerError, RecordError
 VARIABLE = "HUSHBID_LEDGER"
 _FORMER_VARIABLE, _FORMER_FOLDER, _FORMER_KEY = "HUSHBID_CLAIMS", "claims", "store.key"
 _FORMAT, _KEY, _LOCK, _KEY_BYTES = "ledger.format", "ledger.key", "ledger.lock", 32
-_LEDGER = {"format": "hushbid release ledger", "version": 4}
+_LEDGER = {"format": "hushbid release ledger", "version": 5}
 _OLD = re.compile(r"[0-9a-f]{64}\.(json|claim|draft)")
 _NAME = re.compile(r"(ids|data)-[0-9a-f]{32}-[0-9a-f]{32}-[0-9]{1,7}")
 _SEEN = "seen-"
@@ -68,8 +71,11 @@ class Entry:
     data: str
     """The fingerprint of all that was delivered."""
 
+    absent: tuple[str, ...] | None
+    """A hash of each person who should have delivered and did not; None where nobody knows who they are."""
+
     release: Mapping[str, Any]
-    """What was drawn, as it was stored."""
+    """What was drawn, without anybody's figures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +92,7 @@ class _Mark:
             raise RecordError("entry must be the name of one.")
 
 
-_ENTRY = Codec(Entry, "ledger entry", header={"format": "hushbid ledger entry", "version": 4})
+_ENTRY = Codec(Entry, "ledger entry", header={"format": "hushbid ledger entry", "version": 5})
 _MARK = Codec(_Mark, "mark")
 
 
@@ -106,8 +112,18 @@ class Settled:
     same_data: bool
     """Whether the data are those it was drawn from."""
 
-    fits: Callable[[int], bool]
-    """Whether a sum of hashes is that of the data it was drawn from."""
+    key: Keyed
+    """The ledger's."""
+
+    def fits(self, data: int) -> bool:
+        """Return whether a sum of hashes is that of the data it was drawn from."""
+        kind = self.name.partition("-")[0]
+        return self.key.fingerprint(kind, data) == self.entry.data
+
+    def were_absent(self, digests: HashArray) -> BoolArray:
+        """Return who of these people should have delivered before it was drawn and did not."""
+        absent = frozenset(self.entry.absent or ())
+        return np.array([name in absent for name in self.key.people(digests)], dtype=np.bool_)
 
 
 # -- where it is -------------------------------------------------------------------------------------------------------
@@ -227,6 +243,7 @@ def _settle(
                     promise=ours.promise,
                     delivered=ours.delivered,
                     data=ours.data,
+                    absent=ours.absent,
                     release=draw(ours.name),
                 )
             )
@@ -241,7 +258,7 @@ def _settle(
         name=ours.name,
         before=not drawn,
         same_data=entry.data == ours.data,
-        fits=lambda data: key.fingerprint(ours.kind, data) == entry.data,
+        key=key,
     )
 
 
