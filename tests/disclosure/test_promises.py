@@ -7,12 +7,14 @@ import pandas as pd
 import pytest
 
 from hushbid.disclosure import ReleasePlan
-from hushbid.disclosure.answers import as_column
+from hushbid.disclosure.answers import as_answers
+from hushbid.disclosure.promises import one_number
 from hushbid.errors import DataError, InputError
 
 
-def column(data: object, people: int = 3) -> list[float]:
-    return as_column(data, needed=np.ones(people, dtype=np.bool_)).tolist()
+def column(data: object, people: int = 3, needed: tuple[bool, ...] = ()) -> list[float]:
+    rows = np.array(needed or (True,) * people)
+    return as_answers(data, one_number((0.0, 1.0)), needed=rows, survey=False)[:, 0].tolist()
 
 
 def test_a_plan_uses_all_that_is_promised_and_the_largest_variance_by_default() -> None:
@@ -135,6 +137,6 @@ def test_the_wrong_number_of_rows_is_refused() -> None:
 
 
 def test_rows_that_are_not_needed_are_not_read() -> None:
-    values = as_column(["anything", 2.0], needed=np.array([False, True]))
+    values = column(["anything", 2.0], needed=(False, True))
     assert math.isnan(values[0])
     assert values[1] == 2.0

@@ -6,9 +6,8 @@ compared. Where price and datum may be related, the same is done with data whose
 which is the relation under which the error is as large as it can be (`hushbid.disclosure.relation`).
 """
 
-import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -16,21 +15,17 @@ import numpy as np
 from hushbid.common.arrays import BoolArray, FloatArray, Rng, as_generator
 from hushbid.disclosure import ErrorModel, Relation, ReleasePlan
 from hushbid.disclosure.combination import level_of, rows_of
-from hushbid.disclosure.memory import weigh
-from hushbid.disclosure.received import sent_by
-from hushbid.disclosure.weighing import bounds_of, in_order, relation_of
+from hushbid.disclosure.delivery import Simulator
+from hushbid.disclosure.weighing import bounds_of, relation_of
 from hushbid.errors import InputError
-from hushbid.estimation import WORST_VARIANCE, is_central
-from hushbid.questions import Number
+from hushbid.estimation import WORST_VARIANCE
+from hushbid.questions import Choice, Number
 
 TOLERANCE = 5.0
 """Standard errors by which a right error may be smaller than stated; `_largest_excess` says by how many larger."""
 
 _ALARM = 3e-7
 """How likely a right mechanism is to be rejected: five standard errors of a normal variable, to one side."""
-
-_AT_ONCE = 100_000
-"""So many messages are simulated at a time."""
 
 _HALF_WIDTH = 1.96
 """Standard errors in half of a 95 % interval."""
@@ -160,7 +155,7 @@ def check_questions(
             "variance must not exceed the square of half the range: no data have such a variance.", field="variance"
         )
     generator = as_generator(rng)
-    estimator = _Estimator.of(plan, _present(plan, generator, drop_out))
+    estimator = Simulator.of(plan, _present(plan, generator, drop_out))
     middle = np.broadcast_to(low + (high - low) / 2.0, variance.shape)
     trial = _Trial(plan=plan, estimator=estimator, rng=generator, repetitions=repetitions, level=level)
     unrelated = trial.compare(middle, variance, [error.mse for error in estimator.errors])
@@ -228,50 +223,11 @@ def _noise_share(plan: ReleasePlan, weights: FloatArray, error: ErrorModel) -> f
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Estimator:
-    """The release's own weights and noise, for data of those who are present."""
-
-    weights: FloatArray
-    """Everybody's without their signs, 0 for those who are not."""
-
-    errors: list[ErrorModel]
-    """What the release states of each question."""
-
-    draw: Callable[[Iterable[FloatArray]], FloatArray]
-    """From tables of answers, people × questions: of each one release, and of each question the first value."""
-
-    @classmethod
-    def of(cls, plan: ReleasePlan, present: BoolArray) -> "_Estimator":
-        groups = plan.layout.groups
-        if is_central(plan.setting):
-            weighed = weigh(plan, present)
-            summed = weighed.without_data()
-
-            def drawn(tables: Iterable[FloatArray]) -> FloatArray:
-                found = summed.values([summed.totals_of(weighed.sums(table)) for table in tables])
-                return np.array([[values[0] for values in in_order(groups, one)] for one in found])
-
-            return cls(weights=weighed.shares, errors=summed.errors(), draw=drawn)
-        sent = sent_by(plan, np.flatnonzero(present))
-        at_once = max(1, _AT_ONCE // sent.rows.size)
-
-        def received(tables: Iterable[FloatArray]) -> FloatArray:
-            left, found = iter(tables), []
-            while some := list(itertools.islice(left, at_once)):
-                found.append([values[0] for values in in_order(groups, sent.simulate(np.stack(some)))])
-            return np.concatenate(found, axis=1).T
-
-        weights = np.zeros(plan.people)
-        weights[present] = np.abs(sent.signed_weights)
-        return cls(weights=weights, errors=sent.errors(), draw=received)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Trial:
     """Many releases of one plan on synthetic data."""
 
     plan: ReleasePlan
-    estimator: _Estimator
+    estimator: Simulator
     rng: np.random.Generator
     repetitions: int
     level: float
@@ -279,7 +235,9 @@ class _Trial:
     def compare(self, expected: FloatArray, variance: FloatArray, stated: list[float]) -> list[_Simulated]:
         """Compare errors on data with these expected values and variances, people × questions, with the stated ones."""
         low, high = np.array([bounds_of(one) for one in self.plan.questions]).T
-        estimates = self.estimator.draw(self._tables(expected, variance))
+        # of each question the first value
+        cells = [len(one.answers) if isinstance(one, Choice) else 1 for one in self.plan.questions]
+        estimates = self.estimator.draw(self._tables(expected, variance))[:, np.cumsum([0, *cells[:-1]])]
         misses = estimates - level_of(self.plan.strata) * (low + (high - low) / 2.0)
         found = []
         for error, mse, missed in zip(self.estimator.errors, stated, misses.T, strict=True):

@@ -22,63 +22,52 @@ _ROUNDS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Collusion:
-    """The best joint misreport found for some people, their payments pooled."""
-
-    rows: tuple[int, ...]
-    """Who colludes."""
+class JointAttack:
+    """The best that was found for some bids that are stated together."""
 
     bids: tuple[float, ...]
-    """What they bid; their true costs if nothing better was found."""
+    """What is bid; true costs if nothing better was found."""
 
     gain: float
-    """What they have together beyond what the truth gives them, in money."""
+    """What the attackers have together beyond what the truth gives them, in money."""
 
     honest_surplus: float
     """What the truth gives them together over staying out."""
 
     buyer_loss: float
-    """What it costs the buyer: the rise of ``buyer weight · mse + total payment``, or of the payments alone without a
-    price for the error."""
+    """What it costs the buyer: the rise of ``buyer weight · true mse + total payment``, or of the payments alone
+    without a price for the error."""
 
     tried: int
-    """How many joint bids were tried."""
+    """How many sets of bids were tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeveralIdentities:
+class Collusion(JointAttack):
+    """The best joint misreport found for some people, their payments pooled."""
+
+    rows: tuple[int, ...]
+    """Who colludes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeveralIdentities(JointAttack):
     """The best found for one person who takes part several times with the same datum."""
 
     row: int
     """Who it is."""
 
     identities: int
-    """How many times she takes part."""
-
-    bids: tuple[float, ...]
-    """What her identities bid."""
-
-    gain: float
-    """What she has beyond what the truth under one identity gives her, in money."""
-
-    honest_surplus: float
-    """What the truth under one identity gives her over staying out."""
+    """How many times they take part."""
 
     privacy_loss: float
-    """What she really loses: the losses of her identities add up, for they protect one datum."""
+    """What they really lose: the losses of their identities add up, for they protect one datum."""
 
     stated_mse: float
     """The error the buyer is told, in squared data units."""
 
     true_mse: float
-    """The error of the estimate: her datum has the weight of all her identities."""
-
-    buyer_loss: float
-    """What it costs the buyer: the rise of ``buyer weight · true mse + total payment``, of the payments alone without a
-    price for the error."""
-
-    tried: int
-    """How many sets of bids were tried."""
+    """The error of the estimate: their datum has the weight of all their identities."""
 
 
 def collusion(market: Market, bids: ArrayLike, rows: Sequence[int], *, points: int = 9) -> Collusion:

@@ -222,8 +222,8 @@ def step_rents(bids: FloatArray, privacy_loss: FloatArray, critical: ArrayLike) 
 class AtErrorWeight(Baseline):
     """A baseline whose only parameter is what an error costs."""
 
-    error_weight: float
-    """What one squared data unit of error costs everybody together."""
+    error_weight: float | None = None
+    """What one squared data unit of error costs everybody together; None for the goal that the market states."""
 
     @classmethod
     def best(cls, population: Population, *, error_weight: float | None = None) -> Self:
@@ -234,6 +234,8 @@ class AtErrorWeight(Baseline):
     @property
     def chosen(self) -> Population:
         """The people with that error weight, all of it the buyer's."""
+        if self.error_weight is None:
+            return self.population
         return replace(self.population, goal=Price(self.error_weight), user_weight=0.0)
 
 

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 
 from hushbid.allocation import Price
 from hushbid.baselines.baseline import Baseline, common_variance, implied_weight
-from hushbid.baselines.near_optimal import AsStated, NearOptimal, Optimal
+from hushbid.baselines.near_optimal import NearOptimal, Optimal
 from hushbid.baselines.posted_price import PostedPrice
 from hushbid.baselines.registry import BASELINES, every_baseline, refuse_no_baseline
 from hushbid.common.arrays import FloatArray, Rng, as_count, as_floats, as_generator
@@ -200,7 +200,7 @@ def compare(
     population, drawn = _drawn(market, bids, people, rng, populations)
     # refused before anything is run
     common_variance(population)
-    ours = _measure(AsStated.best(population), drawn)
+    ours = _measure(Optimal(population=population), drawn)
     if not math.isfinite(ours.mse):
         raise MarketError(noted("nothing is bought from these people, so there is no accuracy to compare."))
     target = replace(

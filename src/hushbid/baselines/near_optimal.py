@@ -7,15 +7,15 @@ where the cap delivers less.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
-from hushbid.baselines.baseline import AtErrorWeight, Baseline, Decision
+from hushbid.baselines.baseline import AtErrorWeight, Decision
 from hushbid.common.arrays import FloatArray
 from hushbid.estimation import mse_of, near_optimal_weights
 from hushbid.languages import noted
-from hushbid.mechanism import Population, decide
+from hushbid.mechanism import decide
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,25 +45,6 @@ class Optimal(AtErrorWeight):
     def estimate_error(self, privacy_loss: FloatArray, optimal: float) -> float:
         """The error of the estimator for these losses, on a data range of width 1."""
         return optimal
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AsStated(Baseline):
-    """The market's own mechanism for the goal that it states."""
-
-    name: ClassVar[str] = Optimal.name
-    truthful: ClassVar[bool] = True
-    voluntary: ClassVar[bool] = True
-
-    @classmethod
-    def best(cls, population: Population, *, error_weight: float | None = None) -> Self:
-        """There is nothing to choose: the goal is stated."""
-        return cls(population=population)
-
-    def decide(self, bids: FloatArray) -> Decision:
-        made = decide(self.population, bids)
-        planned = made.worst_mse / self.population.unit + self.population.bias
-        return Decision(privacy_loss=made.privacy_loss, rent=made.information_rent, mse=planned)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ hidden file, which it kept locked, goes when the same is written again. `hushbid
 
 import errno
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,6 +22,9 @@ except ImportError:  # not a POSIX system
 
 TEMPORARY = ".tmp"
 """How the names of temporary files and folders end; they begin with a dot and the final name."""
+
+FOLDER_LOCK = ".lock"
+"""The file in a temporary folder that its maker keeps locked."""
 
 
 # -- one file ----------------------------------------------------------------------------------------------------------
@@ -46,20 +50,39 @@ def write_whole(path: Path, content: bytes, *, replace: bool = False) -> None:
 
 
 def temporary_beside(final: Path) -> tuple[int, Path]:
-    """Make a locked temporary file for a final place; those of the dead for the same place are removed."""
-    start = f".{final.name}."
-    for one in final.parent.iterdir():
-        if one.name.startswith(start) and one.name.endswith(TEMPORARY) and one.is_file():
-            with suppress(OSError):  # gone meanwhile, or of another account
-                descriptor = os.open(one, os.O_RDWR)
-                if lock(descriptor, wait=False):
-                    one.unlink(missing_ok=True)
-                os.close(descriptor)
+    """Make a locked temporary file for a final place."""
+    start = clear_dead(final)
     while True:
         descriptor, name = tempfile.mkstemp(dir=final.parent, prefix=start, suffix=TEMPORARY)
         if not lock(descriptor, wait=False) or os.fstat(descriptor).st_nlink:
             return descriptor, Path(name)
         os.close(descriptor)  # taken for a dead one's before it was locked
+
+
+def clear_dead(final: Path) -> str:
+    """Remove temporary files and folders for a final place whose makers are dead; return how their names begin.
+
+    A file is locked by its maker, a folder by a file in it.
+    """
+    start = f".{final.name}."
+    for one in final.parent.iterdir():
+        if one.name.startswith(start) and one.name.endswith(TEMPORARY):
+            with suppress(OSError):  # gone meanwhile, not made to its end, or of another account
+                descriptor = os.open(one / FOLDER_LOCK if one.is_dir() else one, os.O_RDWR)
+                try:
+                    if lock(descriptor, wait=False):
+                        remove(one)
+                finally:
+                    os.close(descriptor)
+    return start
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a link or a folder, if there is one."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def create(path: Path, content: bytes) -> None:

@@ -28,14 +28,13 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import BinaryIO, NamedTuple
 
-from hushbid.common.durable import TEMPORARY, lock, lock_folder, open_lock, sync
+from hushbid.common.durable import FOLDER_LOCK, TEMPORARY, clear_dead, lock, lock_folder, open_lock, remove, sync
 from hushbid.errors import InputError, OutputExists, Unwritable
 
 STREAM = "-"
 """The name that stands for a standard stream."""
 
 Write = Callable[[BinaryIO], object]
-_LOCK = ".lock"
 _STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
@@ -133,7 +132,7 @@ class Staging:
                     self._give_name(waiting)
             for path in self._removed:
                 with _telling_what_failed(path):
-                    _remove(path)
+                    remove(path)
             for folder in {one.final.parent for one in changed}:
                 _sync_if_possible(folder)
 
@@ -169,14 +168,6 @@ class Staging:
             old += 1
 
 
-def _remove(path: Path) -> None:
-    """Remove a file, a link or a folder, if there is one."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
 def _claim(folder: Path) -> int:
     """Lock a folder until the descriptor is closed; -1 where folders cannot be locked."""
     try:
@@ -194,22 +185,14 @@ class _Room:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         # locked before it has the name that others look for: they never take it for one of the dead
-        self._lock = open_lock(folder / f"{_LOCK}.new")
+        self._lock = open_lock(folder / f"{FOLDER_LOCK}.new")
         lock(self._lock, wait=False)
-        os.rename(folder / f"{_LOCK}.new", folder / _LOCK)
+        os.rename(folder / f"{FOLDER_LOCK}.new", folder / FOLDER_LOCK)
 
     @classmethod
     def beside(cls, final: Path) -> "_Room":
-        """A new room; rooms for the same place whose makers are dead are removed."""
-        start = f".{final.name}."
-        for one in final.parent.iterdir():
-            if one.name.startswith(start) and one.name.endswith(TEMPORARY) and (one / _LOCK).is_file():
-                with suppress(FileNotFoundError):  # its maker has just removed it
-                    descriptor = os.open(one / _LOCK, os.O_RDWR)
-                    if lock(descriptor, wait=False):
-                        shutil.rmtree(one, ignore_errors=True)
-                    os.close(descriptor)
-        return cls(Path(tempfile.mkdtemp(dir=final.parent, prefix=start, suffix=TEMPORARY)))
+        """Make a new room."""
+        return cls(Path(tempfile.mkdtemp(dir=final.parent, prefix=clear_dead(final), suffix=TEMPORARY)))
 
     def clear(self) -> None:
         """Remove it and all that is in it."""

@@ -20,7 +20,6 @@ from hushbid.questions import Choice, Number, Question, YesNo
 
 Column = Sequence[Any] | NDArray[Any]
 _FORMS = "columns by question, or one row per person with one answer per question"
-_NUMBER = Number(name="number", bounds=(0.0, 1.0))
 YES_NO = {"yes": 1.0, "true": 1.0, "1": 1.0, "no": 0.0, "false": 0.0, "0": 0.0}
 """How yes and no are written, in any capitals."""
 
@@ -47,29 +46,30 @@ def words_of(question: Question) -> Words:
     return Words(codes=codes, allowed=f"one of its {len(codes)} answers", capitals=True)
 
 
-def as_answers(data: object, questions: Sequence[Question], *, needed: BoolArray) -> FloatArray:
+def as_answers(data: object, questions: Sequence[Question], *, needed: BoolArray, survey: bool = True) -> FloatArray:
     """Everybody's answers, people × questions; only ``needed`` rows have to be answers to these questions.
 
-    ``data`` are columns by the questions' names (a frame, or a mapping), or rows: each a list of answers in the
-    questions' order, a mapping by the questions' names, or None. None, NaN and an empty text are answers left open.
+    Of a survey ``data`` are columns by the questions' names (a frame, or a mapping), or rows: each a list of answers in
+    the questions' order, a mapping by the questions' names, or None. Of one number they are everybody's number. None,
+    NaN and an empty text are answers left open. An error names rows, never values.
     """
     table = np.full((needed.size, len(questions)), math.nan)
-    for place, (question, column) in enumerate(zip(questions, _columns(data, questions, needed), strict=True)):
+    columns = _columns(data, questions, needed) if survey else [_column(data, needed)]
+    for place, (question, column) in enumerate(zip(questions, columns, strict=True)):
         if isinstance(column, np.ndarray):
             codes, bad = _coded_numbers(column, question, needed)
         else:
             codes, bad = _coded_objects(column, question, needed)
         table[needed, place] = codes[needed]
-        refuse_rows(bad, f"{question.name!r} must be answered with {_allowed(question)}", field="data", error=DataError)
+        rule = f"{question.name!r} must be answered with {_allowed(question)}"
+        rule = rule if survey else "data must be numbers (None or NaN where missing)"
+        refuse_rows(bad, rule, field="data", error=DataError)
     table[np.isnan(table).any(axis=1)] = math.nan
     return table
 
 
-def as_column(data: object, *, needed: BoolArray) -> FloatArray:
-    """Everybody's datum as a float, NaN where it is missing; only ``needed`` rows have to be numbers.
-
-    An error names rows, never values.
-    """
+def _column(data: object, needed: BoolArray) -> Column:
+    """Everybody's number, as an array or as a list of objects."""
     if isinstance(data, np.ma.MaskedArray):
         data = np.ma.filled(data.astype(np.float64), math.nan)
     array = np.asarray(data) if hasattr(data, "__array__") else None
@@ -78,13 +78,12 @@ def as_column(data: object, *, needed: BoolArray) -> FloatArray:
             raise DataError(f"data must be one number per person, got {type(data).__name__}.", field="data")
         values = list(data)
         _refuse_length(needed.size, len(values))
-        array, bad = _coded_objects(values, _NUMBER, needed)
-        refuse_rows(bad, "data must be numbers (None or NaN where missing)", field="data", error=DataError)
+        return values
     if array.ndim != 1 or array.dtype.kind not in "fiub":
         problem = f"data must be one number per person, got {array.ndim} dimensions of type {array.dtype}."
         raise DataError(problem, field="data")
     _refuse_length(needed.size, array.size)
-    return array.astype(np.float64)
+    return array
 
 
 def _refuse_length(people: int, got: int) -> None:

@@ -3,15 +3,16 @@
 That it is drawn once is the business of `hushbid.disclosure.ledger.once`.
 """
 
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from hushbid.common.arrays import BoolArray, FloatArray, IntArray, rows_text
 from hushbid.disclosure import memory
-from hushbid.disclosure.answers import as_answers, as_column
+from hushbid.disclosure.answers import as_answers
 from hushbid.disclosure.combination import Blend, rows_of
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import check_promises, integer_weights
@@ -22,7 +23,7 @@ from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.received import combine, read_messages, sent_by
 from hushbid.disclosure.release import Release, Summed
 from hushbid.disclosure.sums import clamped_in
-from hushbid.disclosure.weighing import Weighing, expected_errors, in_order
+from hushbid.disclosure.weighing import Weighing, expected_errors, side_by_side
 from hushbid.errors import AlreadyReleased, InfiniteLoss, InputError, NothingDelivered
 from hushbid.estimation import is_central
 
@@ -70,28 +71,52 @@ def simulate_plan(plan: ReleasePlan, data: object, repetitions: int) -> FloatArr
     if repetitions < 0:
         raise InputError(f"repetitions must not be negative, got {repetitions}.", field="repetitions")
     table, present = _who_delivered(plan, data)
-    simulate = _sums_simulated if is_central(plan.setting) else _messages_simulated
-    found = simulate(plan, table, present, repetitions)
+    found = Simulator.of(plan, present).draw(itertools.repeat(table, repetitions))
     return found if plan.survey else found[:, 0]
 
 
-def _sums_simulated(plan: ReleasePlan, table: FloatArray, present: BoolArray, repetitions: int) -> FloatArray:
-    prepared = memory.weigh(plan, present).prepare(table)
-    found = [in_order(prepared.plan.layout.groups, one) for one in prepared.values([prepared.totals] * repetitions)]
-    flat = np.array([value for by_question in found for one in by_question for value in one], dtype=np.float64)
-    return flat.reshape(repetitions, sum(group.cells for group in prepared.plan.layout.groups))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulator:
+    """A release's own weights and noise, for synthetic answers of those who are present."""
 
+    weights: FloatArray
+    """Everybody's without their signs, 0 for those who are not."""
 
-def _messages_simulated(plan: ReleasePlan, table: FloatArray, present: BoolArray, repetitions: int) -> FloatArray:
-    rows, groups = np.flatnonzero(present), plan.layout.groups
-    sent, values = sent_by(plan, rows), sum(group.cells for group in groups)
-    # many repetitions per call, as many as fit
-    at_once, found = max(1, _BLOCK // (rows.size * values)), [np.empty((0, values))]
-    for start in range(0, repetitions, at_once):
-        times = min(at_once, repetitions - start)
-        cells = sent.simulate(np.broadcast_to(table, (times, *table.shape)))
-        found.append(np.stack([one for by_question in in_order(groups, cells) for one in by_question], axis=1))
-    return np.concatenate(found)
+    errors: list[ErrorModel]
+    """What the release states of each question."""
+
+    draw: Callable[[Iterable[FloatArray]], FloatArray]
+    """From tables of answers, people × questions: of each one release, the values of all questions side by side."""
+
+    @classmethod
+    def of(cls, plan: ReleasePlan, present: BoolArray) -> "Simulator":
+        """Return the simulator of a plan whose other people deliver nothing."""
+        groups, values = plan.layout.groups, sum(group.cells for group in plan.layout.groups)
+        if is_central(plan.setting):
+            weighed = memory.weigh(plan, present)
+            prepared = weighed.without_data()
+
+            def summed(tables: Iterable[FloatArray]) -> FloatArray:
+                totals, last = [], None
+                for table in tables:
+                    if table is not last:  # one that is repeated is added up once
+                        sums, last = prepared.totals_of(weighed.sums(table)), table
+                    totals.append(sums)
+                found = [side_by_side(groups, one) for one in prepared.values(totals)]
+                return np.array(found, dtype=np.float64).reshape(-1, values)
+
+            return cls(weights=weighed.shares, errors=prepared.errors(), draw=summed)
+        sent = sent_by(plan, np.flatnonzero(present))
+        at_once, weights = max(1, _BLOCK // (sent.rows.size * values)), np.zeros(plan.people)
+        weights[present] = np.abs(sent.signed_weights)
+
+        def received(tables: Iterable[FloatArray]) -> FloatArray:
+            left, found = iter(tables), [np.empty((0, values))]
+            while some := list(itertools.islice(left, at_once)):
+                found.append(np.stack(side_by_side(groups, sent.simulate(np.stack(some))), axis=1))
+            return np.concatenate(found)
+
+        return cls(weights=weights, errors=sent.errors(), draw=received)
 
 
 def prepare_release(
@@ -204,10 +229,7 @@ def _who_delivered(plan: ReleasePlan, data: object) -> tuple[FloatArray, BoolArr
     People with a zero loss have nothing to deliver.
     """
     needed = plan.delivered > 0
-    if plan.survey:
-        table = as_answers(data, plan.questions, needed=needed)
-    else:
-        table = as_column(data, needed=needed)[:, np.newaxis]
+    table = as_answers(data, plan.questions, needed=needed, survey=plan.survey)
     present = needed & ~np.isnan(table).any(axis=1)
     _refuse_nobody(plan, present)
     return table, present

@@ -11,7 +11,7 @@ odds ``e^ε : 1``. Whatever the truth is, no answer is more than ``e^ε`` times 
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -21,7 +21,7 @@ import numpy as np
 
 from hushbid.common.arrays import FloatArray, IntArray, as_bounds
 from hushbid.disclosure import noise
-from hushbid.disclosure.answers import as_answers, as_column
+from hushbid.disclosure.answers import as_answers
 from hushbid.disclosure.grid import to_grid
 from hushbid.disclosure.ledger.files import drawn_once, stored
 from hushbid.disclosure.messages import LARGEST_GRID_BITS, Kind, Message, as_ratio, cut_off, message_kind
@@ -55,15 +55,9 @@ def privatize(
     """
     loss, bounds = _as_loss(privacy_loss, accept_infinite_loss), as_bounds(bounds)
 
-    def read() -> FloatArray:
-        column = as_column([value], needed=np.array([True]))
-        if math.isnan(column[0]):
-            raise DataError("value is missing: there is nothing to send.")
-        return column[:, np.newaxis]
-
     terms = {"format": "hushbid private value", "version": 1, "bounds": list(bounds)}
-    asked = Asked(questions=one_number(bounds), groups=ONE_NUMBER.groups, kind="value")
-    return _sent_once(store, terms, read, loss, asked, other="other bounds")
+    asked = Asked(one_number(bounds), ONE_NUMBER.groups, "value")
+    return _sent_once(store, terms, value, loss, asked, other="other bounds")
 
 
 def privatize_answers(
@@ -91,19 +85,13 @@ def privatize_answers(
     if kind == "answers":
         _refuse_unsharable(loss, groups)
 
-    def read() -> FloatArray:
-        table = as_answers([answers], asked, needed=np.array([True]))
-        if np.isnan(table).any():
-            raise DataError("A question is left open: there is nothing to send.")
-        return table
-
     terms = {
         "format": "hushbid private answers",
         "version": 1,
         "questions": [one.to_dict() for one in asked],
         "parts": [group.parts for group in groups],
     }
-    return _sent_once(store, terms, read, loss, Asked(asked, groups, kind), other="for other questions")
+    return _sent_once(store, terms, answers, loss, Asked(asked, groups, kind), other="for other questions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,28 +111,37 @@ class Asked:
 def _sent_once(
     store: str | Path | None,
     terms: Mapping[str, Any],
-    read: Callable[[], FloatArray],
+    given: object,
     loss: float,
     asked: Asked,
     *,
     other: str,
 ) -> Message:
-    """Make a message of a row of answers, or return the one that is kept; its terms and its loss must be these."""
+    """Make a message of one person's answers, or return the one that is kept; its terms and its loss must be these."""
     if store is None:
-        return draw_messages(read(), loss, asked)[0]
+        return draw_messages(_answered(given, asked), loss, asked)[0]
     path = Path(store)
     if not path.name:
         raise InputError(f"store must be a path that ends in a name, got {str(store)!r}.", field="store")
     terms = {**terms, "epsilon": [str(part) for part in as_ratio(loss)]}
     kept = stored(path.parent, path.name)
     if kept is None:
-        table = read()  # refused before anything is written
+        table = _answered(given, asked)  # refused before anything is written
         kept = drawn_once(
             path.parent, path.name, lambda: {**terms, "message": draw_messages(table, loss, asked)[0].to_dict()}
         )
     if {name: kept.get(name) for name in terms} != terms:
         raise ReleaseError(f"{path}.json holds what was privatized with another privacy loss or {other}.")
     return Message.from_dict(kept["message"], asked.kind)
+
+
+def _answered(given: object, asked: Asked) -> FloatArray:
+    """One person's answers as a table of one row, none of them left open."""
+    survey = asked.kind != "value"
+    table = as_answers([given], asked.questions, needed=np.array([True]), survey=survey)
+    if np.isnan(table).any():
+        raise DataError(f"{'A question is left open' if survey else 'value is missing'}: there is nothing to send.")
+    return table
 
 
 # -- drawing -----------------------------------------------------------------------------------------------------------

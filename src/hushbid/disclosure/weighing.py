@@ -161,6 +161,11 @@ def in_order(groups: Sequence[NoiseGroup], values: Sequence[Sequence[V]]) -> lis
     return [found[row] for row in sorted(found)]
 
 
+def side_by_side(groups: Sequence[NoiseGroup], values: Sequence[Sequence[V]]) -> list[V]:
+    """Values by group and cell as one list, in the questions' order."""
+    return [value for by_question in in_order(groups, values) for value in by_question]
+
+
 def bounds_of(question: Question) -> tuple[float, float]:
     """The public range of an answer."""
     return question.bounds if isinstance(question, Number) else (0.0, 1.0)

@@ -8,7 +8,7 @@ import numpy as np
 
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.common.tables.columns import HOLD_LABELS, Column, Raw, of_one_kind
-from hushbid.common.tables.table import Table, refuse_missing
+from hushbid.common.tables.table import Table, places_of
 from hushbid.errors import InputError, MissingExtra
 
 _KINDS = (
@@ -123,14 +123,12 @@ def read_parquet(file: BinaryIO, source: str, needed: list[str], optional: list[
     pa, parquet = pyarrow(), _parquet()
     try:
         opened = parquet.ParquetFile(file)
-        names = opened.schema_arrow.names
-        refuse_missing(source, names, needed)
-        wanted = [name for name in dict.fromkeys([*needed, *optional]) if name in names]
-        table = opened.read(columns=wanted)
+        wanted = places_of(source, opened.schema_arrow.names, needed, optional)
+        table = opened.read(columns=list(wanted))
     except (pa.ArrowException, OSError) as problem:
         raise InputError(f"{source} is not a readable Parquet file.") from problem
     columns = {name: arrow_column(table.column(name)) for name in wanted}
-    return Table(source=source, columns=columns, rows=table.num_rows, numbered=np.arange(table.num_rows))
+    return Table(source=source, columns=columns, rows=table.num_rows)
 
 
 def names_in_parquet(file: BinaryIO, source: str) -> list[str]:

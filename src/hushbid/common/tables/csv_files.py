@@ -16,7 +16,7 @@ import orjson
 
 from hushbid.common.arrays import first_row, rows_text
 from hushbid.common.tables.columns import MARKED, Column, Raw, Texts, harmless, without_mark
-from hushbid.common.tables.table import Table, refuse_missing, refuse_twins, rows_note
+from hushbid.common.tables.table import Table, places_of, refuse_twins, rows_note
 from hushbid.errors import InputError
 
 _CHUNK = 1 << 17
@@ -34,13 +34,12 @@ def read_csv(content: bytes, source: str, needed: list[str], optional: list[str]
     """Columns by name; all missing ones are told at once."""
     text, notes = _decoded(content, source)
     names, delimiter = _header(text, source, needed)
-    refuse_missing(source, names, needed)
-    wanted = {name: names.index(name) for name in dict.fromkeys([*needed, *optional]) if name in names}
+    wanted = places_of(source, names, needed, optional)
     columns, lines = _split(text, delimiter, len(names), wanted) or _cell_by_cell(
         text, source, delimiter, len(names), wanted
     )
     rows = lines.size
-    return Table(source=source, columns=columns, rows=rows, numbered=np.arange(rows), lines=lines, notes=notes)
+    return Table(source=source, columns=columns, rows=rows, lines=lines, notes=notes)
 
 
 def names_in_csv(file: BinaryIO, source: str) -> list[str]:

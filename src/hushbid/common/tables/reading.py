@@ -15,7 +15,7 @@ from hushbid.common.staging import STREAM
 from hushbid.common.tables.arrow import PARQUET_MAGIC, arrow_column, names_in_parquet, pyarrow, read_parquet
 from hushbid.common.tables.columns import HOLD_NUMBERS, Cells, Column, column_of
 from hushbid.common.tables.csv_files import names_in_csv, read_csv
-from hushbid.common.tables.table import Table, refuse_missing, refuse_twins
+from hushbid.common.tables.table import Table, places_of
 from hushbid.common.tables.workbooks import OLE_MAGIC, ZIP_MAGIC, names_in_workbook, read_workbook
 from hushbid.errors import InputError
 
@@ -124,18 +124,13 @@ def _unpacked(file: BinaryIO, source: str) -> BinaryIO:
 
 
 def _read_columns(source: Mapping[str, Any], needed: list[str], optional: list[str]) -> Table:
-    told = "The columns"
-    names = [str(name) for name in source]
-    refuse_missing(told, names, needed)
-    named = dict(zip(names, source.values(), strict=True))
-    wanted = [name for name in dict.fromkeys([*needed, *optional]) if name in named]
-    refuse_twins(told, [name for name in names if name in wanted])
-    columns = {name: _column(named[name], name, told) for name in wanted}
-    sizes = {len(listed) for listed in (column.raw for column in columns.values())}
+    told, values = "The columns", list(source.values())
+    wanted = places_of(told, [str(name) for name in source], needed, optional)
+    columns = {name: _column(values[place], name, told) for name, place in wanted.items()}
+    sizes = {len(column.raw) for column in columns.values()}
     if len(sizes) != 1:
         raise InputError(f"{told} must have one entry per person, and somebody must be there, got {sorted(sizes)}.")
-    [rows] = sizes
-    return Table(source=told, columns=columns, rows=rows, numbered=np.arange(rows))
+    return Table(source=told, columns=columns, rows=sizes.pop())
 
 
 def _column(values: Any, name: str, source: str) -> Column:
@@ -155,12 +150,9 @@ def _read_frame(source: Any, needed: list[str], optional: list[str]) -> Table:
         table = pa.table(source)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):  # a column of objects that are not of one kind
         return _read_objects(source, needed, optional, told)
-    names = list(table.schema.names)
-    refuse_missing(told, names, needed)
-    wanted = [name for name in dict.fromkeys([*needed, *optional]) if name in names]
-    refuse_twins(told, [name for name in names if name in wanted])
-    columns = {name: _framed(source, name, table.column(name), told) for name in wanted}
-    return Table(source=told, columns=columns, rows=table.num_rows, numbered=np.arange(table.num_rows))
+    wanted = places_of(told, table.schema.names, needed, optional)
+    columns = {name: _framed(source, name, table.column(place), told) for name, place in wanted.items()}
+    return Table(source=told, columns=columns, rows=table.num_rows)
 
 
 def _framed(source: Any, name: str, content: Any, told: str) -> Column:
@@ -178,11 +170,6 @@ def _read_objects(source: Any, needed: list[str], optional: list[str], told: str
     if hasattr(source, "reset_index") and not set(needed) <= {str(head) for head in source.columns}:
         source = source.reset_index(allow_duplicates=True)  # ids may be the index, as where Arrow reads it
     heads = list(getattr(source, "columns", ()))
-    names = [str(head) for head in heads]
-    refuse_twins(told, [name for name in names if name in {*needed, *optional}])
-    refuse_missing(told, names, needed)
-    named = dict(zip(names, heads, strict=True))
-    wanted = [name for name in dict.fromkeys([*needed, *optional]) if name in named]
-    columns = {name: Cells(list(source[named[name]])) for name in wanted}
-    rows = len(cast(Any, source))
-    return Table(source=told, columns=columns, rows=rows, numbered=np.arange(rows))
+    wanted = places_of(told, [str(head) for head in heads], needed, optional)
+    columns = {name: Cells(list(source[heads[place]])) for name, place in wanted.items()}
+    return Table(source=told, columns=columns, rows=len(cast(Any, source)))

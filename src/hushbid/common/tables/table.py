@@ -1,8 +1,8 @@
 """Some columns by name: numbers, words, texts and ids, and one sentence for what is not allowed."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -58,7 +58,7 @@ class Table:
     rows: int
     """How many rows there are."""
 
-    numbered: IntArray
+    numbered: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """The number of each row, from 0, before any were left out."""
 
     lines: IntArray | None = None
@@ -67,6 +67,10 @@ class Table:
 
     notes: tuple[str, ...] = ()
     """Sentences about how the file was read, where that was a choice."""
+
+    def __post_init__(self) -> None:
+        if self.numbered.size != self.rows:
+            object.__setattr__(self, "numbered", np.arange(self.rows))
 
     def only(self, which: BoolArray) -> "Table":
         """Some of the rows; they keep their numbers in `numbered`."""
@@ -248,15 +252,18 @@ def refusal(column: str, held: str, source: str = "") -> InputError:
     )
 
 
-def refuse_missing(source: str, names: list[str], needed: list[str]) -> None:
-    """Say at once which columns there are not."""
+def places_of(source: str, names: Sequence[str], needed: Sequence[str], optional: Sequence[str]) -> dict[str, int]:
+    """Where the wanted columns are among all; say at once which needed ones there are not, or if two have one name."""
     missing = [name for name in needed if name not in names]
     if missing:
         raise InputError(
             f"{source} must have the column{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))}; it has"
-            f" {', '.join(map(repr, names[:20])) or 'none'}{' and more' * (len(names) > 20)}.",
+            f" {', '.join(map(repr, filter(None, names[:20]))) or 'none'}{' and more' * (len(names) > 20)}.",
             field=missing[0],
         )
+    wanted = {name: names.index(name) for name in dict.fromkeys([*needed, *optional]) if name in names}
+    refuse_twins(source, [name for name in names if name in wanted])
+    return wanted
 
 
 def refuse_twins(source: str, names: list[str]) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from hushbid.common.documents import most_unpacked
 from hushbid.common.tables.columns import Cells, Raw, is_missing
 from hushbid.common.tables.csv_files import listed
-from hushbid.common.tables.table import Table, refuse_missing, refuse_twins
+from hushbid.common.tables.table import Table, places_of, refuse_twins
 from hushbid.errors import InputError, MissingExtra
 
 ZIP_MAGIC, OLE_MAGIC = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
@@ -42,15 +42,14 @@ def read_workbook(content: bytes, source: str, needed: list[str], optional: list
     if not names:
         raise InputError(f"{source} is empty: the first row of its first sheet must name the columns.")
     refuse_twins(source, [name for name in names if name])
-    refuse_missing(source, [name for name in names if name], needed)
-    wanted = {name: names.index(name) for name in dict.fromkeys([*needed, *optional]) if name in names}
+    wanted = places_of(source, names, needed, optional)
     kept = [(number, row) for number, row in enumerate(rows[line:], line + 1) if not _is_empty(row)]
     columns = {name: [_value(row, place) for _, row in kept] for name, place in wanted.items()}
     if any(cell is None for cells in columns.values() for cell in cells):
         _mark_formulas(content, source, [number for number, _ in kept], wanted, columns)
     lines = np.array([number for number, _ in kept], dtype=np.int64)
     found = {name: Cells(cells, numerals=True) for name, cells in columns.items()}
-    return Table(source=source, columns=found, rows=len(kept), numbered=np.arange(len(kept)), lines=lines, notes=notes)
+    return Table(source=source, columns=found, rows=len(kept), lines=lines, notes=notes)
 
 
 def names_in_workbook(content: bytes, source: str) -> list[str]:

@@ -180,6 +180,23 @@ class Promise:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """What an entry keeps of what was asked."""
+
+    asked: Earlier
+    """The question as it was written, its wave, and the day."""
+
+    promise: Promise
+    """What was promised."""
+
+    data: str
+    """The fingerprint of all that was delivered, with the ids it belongs to."""
+
+    absent: tuple[str, ...] | None
+    """A hash of each person who should have delivered and did not, sorted; None where nobody knows who they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
     """What is asked of whom, and what was promised, under a key."""
 
@@ -189,26 +206,14 @@ class Marks:
     question: str
     """A hash of the question."""
 
-    asked: Earlier
-    """The question as it was written, its wave, and today."""
-
-    promise: Promise
-    """What was promised."""
-
-    delivered: int
-    """How many people delivered."""
-
-    data: str
-    """The fingerprint of all that was delivered, with the ids it belongs to."""
+    stated: Stated
+    """What an entry keeps."""
 
     seen: tuple[str, ...]
-    """``data``, and the fingerprint of each column that is not constant."""
+    """The fingerprint of all data, and of each column that is not constant."""
 
     answers: tuple[str, ...]
     """The same without ids, where they are wanted; looked up among what was drawn without ids, never stored."""
-
-    absent: tuple[str, ...] | None
-    """A hash of each person who should have delivered and did not, sorted; None where nobody knows who they are."""
 
     @classmethod
     def of(cls, ask: Ask, key: Keyed, day: date, *, answers: bool) -> "Marks":
@@ -223,19 +228,20 @@ class Marks:
         return cls(
             people=f"{kind}-{people}",
             question=key.name("question", as_question(ask.question).encode("utf-8", "surrogatepass")),
-            asked=Earlier(question=ask.question, wave=ask.wave, date=day.isoformat()),
-            promise=Promise.of(ask, key),
-            delivered=tally.delivered,
-            data=data,
+            stated=Stated(
+                asked=Earlier(question=ask.question, wave=ask.wave, date=day.isoformat()),
+                promise=Promise.of(ask, key),
+                data=data,
+                absent=None if ask.absent is None else tuple(sorted(key.people(ask.absent))),
+            ),
             seen=tuple(dict.fromkeys(seen)),
             answers=tuple(dict.fromkeys(key.fingerprint(_DATA, total) for total in totals)),
-            absent=None if ask.absent is None else tuple(sorted(key.people(ask.absent))),
         )
 
     @property
     def name(self) -> str:
         """The name of the entry."""
-        return f"{self.people}-{self.question}-{self.asked.wave}"
+        return f"{self.people}-{self.question}-{self.stated.asked.wave}"
 
     @property
     def kind(self) -> str:
@@ -250,15 +256,16 @@ class Marks:
 
 def refuse_alike(ours: Marks, other: Marks) -> None:
     """Refuse to draw if these data, or people who may be these, were drawn from under another name."""
+    promise, drawn = ours.stated.promise, other.stated
     shared = set(ours.seen) & set(other.seen)
     if ours.nameless or other.nameless:
         shared |= set(ours.answers) & set(other.answers)
     if shared:
-        raise other.asked.refused("same data" if {ours.data, ours.answers[0]} & shared else "same answers")
+        raise drawn.asked.refused("same data" if {ours.seen[0], ours.answers[0]} & shared else "same answers")
     if not (ours.nameless or other.nameless):
         return
-    same_question = (other.question, other.asked.wave) == (ours.question, ours.asked.wave)
-    if same_question and ours.promise.may_be(other.promise):
-        raise other.asked.refused("maybe the same people")
-    if ours.nameless and not other.nameless and ours.promise.same_losses(other.promise.setting, other.promise.losses):
-        raise other.asked.refused("maybe the same people")
+    same_question = (other.question, drawn.asked.wave) == (ours.question, ours.stated.asked.wave)
+    if same_question and promise.may_be(drawn.promise):
+        raise drawn.asked.refused("maybe the same people")
+    if ours.nameless and not other.nameless and promise.same_losses(drawn.promise.setting, drawn.promise.losses):
+        raise drawn.asked.refused("maybe the same people")

@@ -138,7 +138,7 @@ def release_once(
         # those who had not delivered and have now; without them all must be as it was
         found = [] if people is None else np.flatnonzero(prepared.present & settled.were_absent(people)).tolist()
         if not settled.fits(tallied(people, plan.promised, plan.variance, forms.without(found)).whole.data):
-            raise settled.entry.drawn.refused("other or late data" if settled.entry.absent is None else "other data")
+            raise settled.entry.refused("other or late data" if settled.entry.stated.absent is None else "other data")
         return found
 
     answer = release_summed(
@@ -171,7 +171,7 @@ def release_summed(
     kept, rows = _stored_release(settled), tuple[int, ...]()
     if not settled.same_data:
         if late is None:
-            raise settled.entry.drawn.refused("other or late data")
+            raise settled.entry.refused("other or late data")
         rows = tuple(late(settled))
     was_shown(ours.name, ours)
     waves = settled.entry.waves_before

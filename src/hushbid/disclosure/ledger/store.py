@@ -38,7 +38,7 @@ from hushbid.disclosure.ledger.files import (
     usable,
     was_drawn,
 )
-from hushbid.disclosure.ledger.marks import Earlier, Keyed, Marks, Promise
+from hushbid.disclosure.ledger.marks import Earlier, Keyed, Marks, Stated
 from hushbid.disclosure.ledger.question import Ask
 from hushbid.errors import AlreadyReleased, InputError, LedgerError, RecordError
 
@@ -56,26 +56,18 @@ _ENTRIES = ("ids-*", "data-*", f"{_SEEN}*", "alike-*")
 class Entry:
     """One estimate that was drawn."""
 
-    drawn: Earlier
-    """Which question, which wave and when."""
+    stated: Stated
+    """What was asked and promised, and of which data."""
 
     waves_before: int
     """How many other waves of the question had been drawn from these people when it was."""
 
-    promise: Promise
-    """What was promised."""
-
-    delivered: int
-    """How many people delivered."""
-
-    data: str
-    """The fingerprint of all that was delivered."""
-
-    absent: tuple[str, ...] | None
-    """A hash of each person who should have delivered and did not; None where nobody knows who they are."""
-
     release: Mapping[str, Any]
     """What was drawn, without anybody's figures."""
+
+    def refused(self, why: str) -> AlreadyReleased:
+        """Refuse to draw, for one of the reasons in `REFUSALS`."""
+        return self.stated.asked.refused(why)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,11 +110,11 @@ class Settled:
     def fits(self, data: int) -> bool:
         """Return whether a sum of hashes is that of the data it was drawn from."""
         kind = self.name.partition("-")[0]
-        return self.key.fingerprint(kind, data) == self.entry.data
+        return self.key.fingerprint(kind, data) == self.entry.stated.data
 
     def were_absent(self, digests: HashArray) -> BoolArray:
         """Return who of these people should have delivered before it was drawn and did not."""
-        absent = frozenset(self.entry.absent or ())
+        absent = frozenset(self.entry.stated.absent or ())
         return np.array([name in absent for name in self.key.people(digests)], dtype=np.bool_)
 
 
@@ -210,9 +202,9 @@ def refuse_released(folder: Path, ask: Ask, *, by_losses: bool = False) -> None:
         ours = _marks(folder, _open(folder), ask)
         entry = drawing_of(folder, ours.name)
         if entry is not None:
-            raise _entry(folder, ours.name, entry).drawn.refused("not synthetic")
+            raise _entry(folder, ours.name, entry).refused("not synthetic")
         for mark in _seen(folder, "*") if by_losses else ():
-            if ours.promise.same_losses(mark.setting, mark.losses) and was_drawn(folder, mark.entry):
+            if ours.stated.promise.same_losses(mark.setting, mark.losses) and was_drawn(folder, mark.entry):
                 raise mark.drawn.refused("not synthetic")
         _refuse_neighbours(folder, ours)
 
@@ -236,28 +228,18 @@ def _settle(
         def first() -> dict[str, Any]:
             nonlocal drawn
             drawn = True
-            return _ENTRY.write(
-                Entry(
-                    drawn=ours.asked,
-                    waves_before=_waves(folder, ours),
-                    promise=ours.promise,
-                    delivered=ours.delivered,
-                    data=ours.data,
-                    absent=ours.absent,
-                    release=draw(ours.name),
-                )
-            )
+            return _ENTRY.write(Entry(stated=ours.stated, waves_before=_waves(folder, ours), release=draw(ours.name)))
 
         found = drawn_once(folder, ours.name, first)
     entry = _entry(folder, ours.name, found)
     # asked before: only the same promises get the same answer
-    if not drawn and not ours.promise.same_as(entry.promise):
-        raise entry.drawn.refused("other promises")
+    if not drawn and not ours.stated.promise.same_as(entry.stated.promise):
+        raise entry.refused("other promises")
     return Settled(
         entry=entry,
         name=ours.name,
         before=not drawn,
-        same_data=entry.data == ours.data,
+        same_data=entry.stated.data == ours.stated.data,
         key=key,
     )
 
@@ -277,15 +259,15 @@ def _refuse_neighbours(folder: Path, ours: Marks) -> None:
                 raise mark.drawn.refused("same data" if print == prints[0] else "same answers")
     # by question and wave, where ids are missing on either side
     whose = "*" if ours.nameless else "data-*"
-    for path in sorted(folder.glob(f"{whose}-{ours.question}-{ours.asked.wave}.claim")):
+    for path in sorted(folder.glob(f"{whose}-{ours.question}-{ours.stated.asked.wave}.claim")):
         found = None if path.stem == ours.name else drawing_of(folder, path.stem)
         if found is not None:
             entry = _entry(folder, path.stem, found)
-            if ours.promise.may_be(entry.promise):
-                raise entry.drawn.refused("maybe the same people")
+            if ours.stated.promise.may_be(entry.stated.promise):
+                raise entry.refused("maybe the same people")
     # values alone are not kept where there were ids: people are known by what they were promised
     for mark in _seen(folder, "ids") if ours.nameless else ():
-        if ours.promise.same_losses(mark.setting, mark.losses) and was_drawn(folder, mark.entry):
+        if ours.stated.promise.same_losses(mark.setting, mark.losses) and was_drawn(folder, mark.entry):
             raise mark.drawn.refused("maybe the same people")
 
 
@@ -326,8 +308,8 @@ def _mark_in(path: Path) -> _Mark | None:
 
 def _mark_data(folder: Path, ours: Marks) -> None:
     """Note which entry draws from these data, before it does; one that drew from them was refused. The lock is held."""
-    promise = ours.promise
-    mark = _Mark(entry=ours.name, drawn=ours.asked, setting=promise.setting, losses=promise.losses)
+    promise = ours.stated.promise
+    mark = _Mark(entry=ours.name, drawn=ours.stated.asked, setting=promise.setting, losses=promise.losses)
     for print in ours.seen:
         path = folder / f"{_SEEN}{ours.kind}-{print}"
         there = _mark_in(path)
