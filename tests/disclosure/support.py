@@ -7,6 +7,7 @@ import numpy as np
 from hushbid.common.arrays import BoolArray, FloatArray, IntArray
 from hushbid.disclosure import ErrorModel, ReleasePlan
 from hushbid.disclosure.combination import Blend, one_stratum
+from hushbid.disclosure.delivery import with_rows
 from hushbid.disclosure.memory import Weighed
 from hushbid.disclosure.memory import weigh as weighed
 from hushbid.disclosure.prepare import PreparedSums
@@ -26,13 +27,17 @@ class OneNumber:
         self.summed: PreparedSums = people.without_data()
         self.plan: ReleasePlan = people.plan
         self.weights: IntArray = people.weights
-        self.privacy_loss: FloatArray = people.privacy_loss
         self.shares: FloatArray = people.shares
         self.exponent: int | None = None if people.sum_plan.noiseless else people.sum_plan.exponent
         self.noise_scale: float = people.sum_plan.noise_scale
         self.error: ErrorModel = self.summed.error
         self.blend: Blend = self.summed.blends[0]
         self.total_weight: int = self.summed.sums.total("weight")
+
+    @property
+    def privacy_loss(self) -> FloatArray:
+        """What everybody loses, as a release states it."""
+        return with_rows(self.summed.draw("support"), self.plan, self.people.losses > 0.0).privacy_loss
 
     def total(self, column: FloatArray) -> int:
         """The integer below the noise."""

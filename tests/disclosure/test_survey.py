@@ -61,7 +61,7 @@ def test_all_groups_together_cost_nobody_more_than_promised(losses: list[float],
     scale, split = Fraction(people.sum_plan.noise_scale), [part_of(people.weights, p) for p in people.sum_plan.parts]
     for row, promised in enumerate(losses):
         lost = sum(Fraction(int(part[row])) for part in split) / scale
-        assert lost <= Fraction(float(people.privacy_loss[row])) <= Fraction(promised)
+        assert lost <= Fraction(int(people.weights[row]), 1 << people.sum_plan.exponent) <= Fraction(promised)
         assert lost > Fraction(promised) - (len(split) + 1) / scale  # and no group gives its part away
 
 

@@ -171,7 +171,9 @@ def test_strata_are_a_column_and_lost_what_memory_says(ways: dict[str, Any], tmp
     assert found.outcome.market.to_dict() == memory.market.to_dict()
     here = weigh(plan_of(memory), memory.privacy_loss > 0.0)
     assert found.release is not None
-    np.testing.assert_allclose(found.release.privacy_loss, here.privacy_loss, rtol=1e-9)
+    np.testing.assert_allclose(
+        found.release.privacy_loss, np.ldexp(here.weights.astype(float), -here.sum_plan.exponent), rtol=1e-9
+    )
 
 
 def test_strata_of_which_somebody_is_missing_are_not_recorded_and_the_reason_is_known(tmp_path: Path) -> None:

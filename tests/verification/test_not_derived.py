@@ -120,7 +120,7 @@ def test_what_was_bought_by_coin_can_be_released_and_its_error_is_checked(name: 
     outcome = outcome_of(name)
     answers = np.random.default_rng(2).integers(0, 2, (PEOPLE, 1)).astype(float)
     answers[np.flatnonzero(outcome.privacy_loss)[-1:][:missing]] = np.nan
-    release = prepare_release(plan_of(outcome), answers, simulated=True).draw()
+    release = prepare_release(plan_of(outcome), answers, simulated=True).drawn()
     assert release.absent == missing
     found = verify(Record.of(outcome, release))
     assert (found.failed, found.incomplete) == ((), () if name in DERIVED else LEFT_OUT)

@@ -22,7 +22,6 @@ from hushbid.disclosure.messages import Message
 from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.received import combine, read_messages, sent_by
 from hushbid.disclosure.release import Release, Summed
-from hushbid.disclosure.sums import clamped_in
 from hushbid.disclosure.weighing import Weighing, expected_errors, side_by_side
 from hushbid.errors import AlreadyReleased, InfiniteLoss, InputError, NothingDelivered
 from hushbid.estimation import is_central
@@ -34,12 +33,21 @@ _BLOCK = 200_000
 class Prepared:
     """Data that were found to be in order; only the drawing is left."""
 
+    plan: ReleasePlan
+    """What was promised."""
+
     draw: Callable[[], Release]
+    """Draw, without anybody's figures."""
+
     present: BoolArray = field(repr=False)
     """Who was asked and delivered."""
 
     forms: Callable[[], Forms]
     """Everybody's data in a form in which two can be compared."""
+
+    def drawn(self) -> Release:
+        """Draw, and add everybody's figures."""
+        return with_rows(self.draw(), self.plan, self.present)
 
 
 def planned_weighing(plan: ReleasePlan) -> Weighing:
@@ -138,6 +146,7 @@ def prepare_release(
     table, present = _who_delivered(plan, data)
     draw = _sums_of if is_central(plan.setting) else _simulated_messages
     return Prepared(
+        plan=plan,
         draw=draw(plan, table, present),
         present=present,
         forms=lambda: answer_forms(table, present, plan.questions),
@@ -145,16 +154,9 @@ def prepare_release(
 
 
 def _sums_of(plan: ReleasePlan, table: FloatArray, present: BoolArray) -> Callable[[], Release]:
-    weighed = memory.weigh(plan, present)
-    prepared = weighed.prepare(table)
-    return lambda: replace(
-        prepared.draw(plan.key),
-        privacy_loss=weighed.privacy_loss,
-        check=weighed.check,
-        clamped=clamped_in(table[present], plan.questions),
-        dropped_out=plan.dropped_out(present),
-        summed=None,
-    )
+    prepared = memory.weigh(plan, present).prepare(table)
+    counts = Summed(delivered=prepared.sums.total("delivered"), dropped_out=len(plan.dropped_out(present)))
+    return lambda: replace(prepared.draw(plan.key), summed=counts)
 
 
 def _prepare_messages(plan: ReleasePlan, data: object) -> Prepared:
@@ -164,7 +166,7 @@ def _prepare_messages(plan: ReleasePlan, data: object) -> Prepared:
     _refuse_nobody(plan, present)
     release = combine(plan, messages)
     forms = Forms(rows=[message_form(message) for message in messages])
-    return Prepared(draw=lambda: release, present=present, forms=lambda: forms)
+    return Prepared(plan=plan, draw=lambda: release, present=present, forms=lambda: forms)
 
 
 def _simulated_messages(plan: ReleasePlan, table: FloatArray, present: BoolArray) -> Callable[[], Release]:
@@ -180,7 +182,7 @@ def _simulated_messages(plan: ReleasePlan, table: FloatArray, present: BoolArray
 
 
 def with_rows(release: Release, plan: ReleasePlan, present: BoolArray) -> Release:
-    """A release as the ledger keeps it, with everybody's figures: who of a plan delivered is known here."""
+    """A release as it is drawn and the ledger keeps it, with everybody's figures, by who of a plan delivered."""
     exponent, losses, check = release.grid.weight_exponent, np.where(present, plan.delivered, 0.0), release.check
     if exponent is not None:
         weights = _weights_drawn(release, plan, present, exponent)
@@ -215,12 +217,6 @@ def _weights_drawn(release: Release, plan: ReleasePlan, present: BoolArray, expo
         )
     totals = [int(weights[rows].sum()) for rows in rows_of(strata)]
     return Blend.of(totals, strata.weights.tolist()).charged(weights, strata)
-
-
-def without_rows(release: Release) -> Release:
-    """A release as the ledger keeps it: without anybody's figures, as if it were made from sums."""
-    counts = Summed(delivered=release.delivered, dropped_out=release.absent)
-    return replace(release, privacy_loss=np.empty(0), dropped_out=(), summed=counts)
 
 
 def _who_delivered(plan: ReleasePlan, data: object) -> tuple[FloatArray, BoolArray]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from hushbid.common.arrays import BoolArray, FloatArray, IntArray
 from hushbid.disclosure.combination import rows_of, sizes_of
-from hushbid.disclosure.grid import PromiseCheck, check_promises, exponent_of, integer_weights
+from hushbid.disclosure.grid import check_promises, exponent_of, integer_weights
 from hushbid.disclosure.prepare import PreparedSums, prepare
 from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.sum_plan import SumPlan
@@ -41,12 +41,6 @@ class Weighed:
 
     weights: IntArray = field(repr=False)
     """``W_i`` for everybody."""
-
-    privacy_loss: FloatArray = field(repr=False)
-    """What everybody loses, exactly."""
-
-    check: PromiseCheck
-    """That all promises are kept, by all groups of questions together."""
 
     @property
     def shares(self) -> FloatArray:
@@ -86,14 +80,8 @@ def weigh(plan: ReleasePlan, present: BoolArray) -> Weighed:
         return _noiseless(plan, unlimited)
     exponent = _exponent(plan, losses)
     weights = integer_weights(losses, exponent)
-    return Weighed(
-        plan=plan,
-        sum_plan=_sum_plan(plan, losses, exponent),
-        losses=losses,
-        weights=weights,
-        privacy_loss=np.ldexp(weights.astype(np.float64), -exponent),
-        check=check_promises(weights, exponent, plan.promised),
-    )
+    check_promises(weights, exponent, plan.promised)
+    return Weighed(plan=plan, sum_plan=_sum_plan(plan, losses, exponent), losses=losses, weights=weights)
 
 
 def _exponent(plan: ReleasePlan, losses: FloatArray) -> int:
@@ -111,15 +99,11 @@ def _noiseless(plan: ReleasePlan, unlimited: BoolArray) -> Weighed:
         raise ReleaseError("An infinite privacy loss was planned for somebody who was promised a finite one.")
     # no noise to be exact about: shares rounded down to a fine grid
     shares = _unlimited_shares(plan, unlimited, plan.unit_variance)
-    weights = integer_weights(shares, _NOISELESS_BITS)
-    return Weighed(
-        plan=plan,
-        sum_plan=_sum_plan(plan, shares, _NOISELESS_BITS, noiseless=True),
-        losses=shares,
-        weights=weights,
-        privacy_loss=np.where(unlimited, math.inf, 0.0),
-        check=PromiseCheck(people=plan.people, people_in_fractions=0, people_mapped=0, largest_share=1.0),
+    weights, sum_plan = (
+        integer_weights(shares, _NOISELESS_BITS),
+        _sum_plan(plan, shares, _NOISELESS_BITS, noiseless=True),
     )
+    return Weighed(plan=plan, sum_plan=sum_plan, losses=shares, weights=weights)
 
 
 def _sum_plan(plan: ReleasePlan, losses: FloatArray, exponent: int, *, noiseless: bool = False) -> SumPlan:

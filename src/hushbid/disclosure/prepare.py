@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-import numpy as np
-
 from hushbid.disclosure import noise
 from hushbid.disclosure.combination import Blend, nobody_left, too_small
 from hushbid.disclosure.error import ErrorModel
@@ -125,15 +123,14 @@ class PreparedSums:
             planned_errors=expected_errors(plan, self.planned),
             key=key,
             setting="central",
-            privacy_loss=np.empty(0),
             error=self.error,
             planned_error=self.planned_error,
             grid=self.grid,
             check=PromiseCheck(
                 people=sums.total("delivered"),
                 people_in_fractions=0,
-                people_mapped=1,
-                largest_share=max(one.share for one in sums.strata),
+                people_mapped=0 if plan.noiseless else 1,
+                largest_share=1.0 if plan.noiseless else max(one.share for one in sums.strata),
             ),
             clamped=sums.total("clamped"),
             summed=Summed(delivered=sums.total("delivered"), dropped_out=sums.total("dropped_out")),

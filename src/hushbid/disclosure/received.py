@@ -26,7 +26,7 @@ from hushbid.disclosure.grid import ESTIMATE_BITS, PromiseCheck, to_data_units
 from hushbid.disclosure.local import UNIT_SCALE, steps_of
 from hushbid.disclosure.messages import LARGEST_GRID_BITS, Kind, Message, as_ratio
 from hushbid.disclosure.promises import ReleasePlan
-from hushbid.disclosure.release import Grid, Release
+from hushbid.disclosure.release import Grid, Release, Summed
 from hushbid.disclosure.weighing import Weighing, cell_bounds, expected_errors
 from hushbid.errors import DataError, InputError, ReleaseError
 from hushbid.estimation import WORST_VARIANCE
@@ -188,8 +188,6 @@ def combine(plan: ReleasePlan, messages: Sequence[Message | None]) -> Release:
         shares = [math.fsum(weight * one for weight, one in zip(signed, cell, strict=True)) for cell in cells]
         ratios = zip(map(float.as_integer_ratio, shares), cell_bounds(group, plan.questions), strict=True)
         values.append([to_data_units(above, below, bounds, level) for (above, below), bounds in ratios])
-    privacy_loss = np.zeros(plan.people)
-    privacy_loss[rows] = plan.delivered[rows]
     bits = min(message.grid_bits for message in present)
     return Release.of(
         plan,
@@ -198,12 +196,12 @@ def combine(plan: ReleasePlan, messages: Sequence[Message | None]) -> Release:
         planned_errors=planned.errors(),
         key=plan.key,
         setting=plan.setting,
-        privacy_loss=privacy_loss,
         error=sent.error(rounding),
         planned_error=planned.error(),
         grid=Grid(data_bits=bits, weight_exponent=None, total_weight=None, noise_scale=None),
         check=_check(plan, rows, [message.privacy_loss for message in present]),
-        dropped_out=plan.dropped_out(privacy_loss > 0.0),
+        clamped=0,
+        summed=Summed(delivered=rows.size, dropped_out=planned.rows.size - rows.size),
     )
 
 

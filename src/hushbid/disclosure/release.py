@@ -123,7 +123,10 @@ class Release(Estimated):
         setting: Setting,
         **rest: Any,
     ) -> "Release":
-        """Return the release of a plan's values by group and cell; ``rest`` are fields as they are."""
+        """Return the release of a plan's values by group and cell, without anybody's figures.
+
+        ``rest`` are fields as they are.
+        """
         answers = [
             QuestionAnswer(question=question, error=error, planned_error=planned, values=tuple(v), strata=plan.combined)
             for question, error, planned, v in zip(
@@ -137,7 +140,9 @@ class Release(Estimated):
             strata=plan.combined,
             estimate=None if plan.survey else answers[0].estimate,
             answers=tuple(answers) if plan.survey else (),
-            **{"clamped": 0, "dropped_out": (), **rest},
+            privacy_loss=np.empty(0),
+            dropped_out=(),
+            **rest,
         )
 
     @property

@@ -17,7 +17,7 @@ import numpy as np
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray, id_texts
 from hushbid.disclosure import Answer, Release, ReleasePlan, message_kind
 from hushbid.disclosure.combination import Combined
-from hushbid.disclosure.delivery import prepare_release, without_rows
+from hushbid.disclosure.delivery import prepare_release
 from hushbid.disclosure.grid import exponent_of
 from hushbid.disclosure.ledger.once import refuse_real_sums, release_summed
 from hushbid.disclosure.ledger.question import (
@@ -189,7 +189,7 @@ def _messages_combined(priced: Priced, data: DataColumns) -> Callable[[str], Rel
 
     sent = [messages.get(place) for place in active.tolist()]
     prepare_release(plan_called("checked"), sent)
-    return lambda name: without_rows(prepare_release(plan_called(name), sent).draw())
+    return lambda name: prepare_release(plan_called(name), sent).draw()
 
 
 # -- what people delivered --------------------------------------------------------------------------------------------

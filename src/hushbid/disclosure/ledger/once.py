@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from hushbid.common.arrays import FloatArray, HashArray, first_row, id_texts, rows_text
-from hushbid.disclosure.delivery import Prepared, prepare_release, simulate_plan, with_rows, without_rows
+from hushbid.disclosure.delivery import Prepared, prepare_release, simulate_plan, with_rows
 from hushbid.disclosure.ledger.files import drawn_once, stored
 from hushbid.disclosure.ledger.marks import Keyed, Marks, refuse_alike
 from hushbid.disclosure.ledger.question import (
@@ -99,7 +99,7 @@ def release_plan(
     # a stored one is returned before data are looked at
     found = stored(place, plan.key)
     if found is None:
-        place, draw = place.resolve(), prepare_release(plan, data, accept_infinite_loss).draw
+        place, draw = place.resolve(), prepare_release(plan, data, accept_infinite_loss).drawn
         found = drawn_once(place, plan.key, lambda: draw_first(plan.key, draw, place).to_dict())
     release = Release.from_dict(found)
     was_shown(plan.key)
@@ -141,9 +141,7 @@ def release_once(
             raise settled.entry.refused("other or late data" if settled.entry.stated.absent is None else "other data")
         return found
 
-    answer = release_summed(
-        ask, lambda key: without_rows(prepared.draw()), ledger=ledger, before_first=before_first, late=late
-    )
+    answer = release_summed(ask, lambda key: prepared.draw(), ledger=ledger, before_first=before_first, late=late)
     present = prepared.present.copy()
     present[list(answer.late)] = False
     return replace(answer, release=with_rows(answer.release, plan, present))
@@ -195,7 +193,7 @@ def release_synthetic(
     """
     prepared = prepare_release(plan, data, accept_infinite_loss, simulated=simulated)
     _refuse_real(plan, prepared, ledger, question=question, wave=wave, ids=ids)
-    return Answer(release=prepared.draw(), before=False, late=(), waves_before=0)
+    return Answer(release=prepared.drawn(), before=False, late=(), waves_before=0)
 
 
 def refuse_real_sums(ask: Callable[[], Ask], ledger: str | Path | None, *, by_losses: bool = False) -> None:
