@@ -228,7 +228,7 @@ def test_the_same_question_has_one_answer_whatever_the_relation(tmp_path: Path) 
     [path] = (tmp_path / "plain").glob("ids-*.json")
     claim = stored(tmp_path / "plain", path.stem)
     assert claim is not None
-    assert "relation" not in claim["promise"]
+    assert "relation" not in claim["stated"]["promise"]
     with pytest.raises(AlreadyReleased, match="other promises"):
         ask(RELATION, "plain")
 
