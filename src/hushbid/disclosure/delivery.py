@@ -22,6 +22,7 @@ from hushbid.disclosure.messages import Message
 from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.received import combine, read_messages, sent_by
 from hushbid.disclosure.release import Release, Summed
+from hushbid.disclosure.sums import clamped_in
 from hushbid.disclosure.weighing import Weighing, expected_errors, side_by_side
 from hushbid.errors import AlreadyReleased, InfiniteLoss, InputError, NothingDelivered
 from hushbid.estimation import is_central
@@ -156,7 +157,8 @@ def prepare_release(
 def _sums_of(plan: ReleasePlan, table: FloatArray, present: BoolArray) -> Callable[[], Release]:
     prepared = memory.weigh(plan, present).prepare(table)
     counts = Summed(delivered=prepared.sums.total("delivered"), dropped_out=len(plan.dropped_out(present)))
-    return lambda: replace(prepared.draw(plan.key), summed=counts)
+    clamped = clamped_in(table[present], plan.questions)
+    return lambda: replace(prepared.draw(plan.key), summed=counts, clamped=clamped)
 
 
 def _prepare_messages(plan: ReleasePlan, data: object) -> Prepared:

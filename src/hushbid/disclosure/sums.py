@@ -91,7 +91,7 @@ class StratumSums(Adds):
             heaviest=int(weights.max(initial=0)),
             delivered=int(used.sum()),
             dropped_out=int((asked & ~present).sum()),
-            clamped=_clamped(rows, plan.questions),
+            clamped=clamped_in(rows, plan.questions),
             share=float((lost / promised).max(initial=0.0)),
         )
 
@@ -190,7 +190,7 @@ def _cells(weights: IntArray, rows: FloatArray, group: NoiseGroup, questions: Se
     return tuple(exact_sum(weights, to_grid(rows[:, row], bounds_of(questions[row]))) for row in group.rows)
 
 
-def _clamped(rows: FloatArray, questions: Sequence[Question]) -> int:
+def clamped_in(rows: FloatArray, questions: Sequence[Question]) -> int:
     """How many numbers lie outside their range."""
     found = 0
     for place, question in enumerate(questions):
