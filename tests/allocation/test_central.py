@@ -431,7 +431,7 @@ def test_the_only_seller_gets_the_whole_budget_at_every_cost() -> None:
 def test_under_a_budget_far_above_the_level_nothing_is_bought_and_far_below_the_others_all_of_it() -> None:
     row, far = np.zeros(3, dtype=np.intp), np.array([5.0, 1e16, 1e30])
     above = replies([1.0, 2.0], variance=0.25, goal=Budget(2.0), setting="central").at(row, far)
-    assert above.loss.tolist() == above.value.tolist() == [0.0, 0.0, 0.0]
+    assert above.loss.tolist() == (above.value - above.value[0]).tolist() == [0.0, 0.0, 0.0]
     np.testing.assert_allclose(above.mse, 2.25)
     below = replies([1.0, 1e50], variance=0.25, goal=Budget(2.0), setting="central").at(row, far)
     np.testing.assert_allclose(below.loss, 2.0 / far)
@@ -454,8 +454,8 @@ def test_losses_under_a_budget_are_known_without_value_functions(monkeypatch: py
 
 
 def test_an_integral_under_a_budget_that_does_not_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hushbid.allocation.budget_integral._MOST_PER_KEY", 0)
-    monkeypatch.setattr("hushbid.allocation.budget_integral._MOST_BESIDES", 1)
+    monkeypatch.setattr("hushbid.allocation.budget_integral._MOST_PER_PERSON", 0)
+    monkeypatch.setattr("hushbid.allocation.budget_integral._MOST_BESIDES", 0)
     found = replies(np.linspace(1.0, 2.0, 20), setting="central", goal=Budget(5.0)).at(np.arange(3), np.full(3, 1.2))
     with pytest.raises(MarketError, match="its integral did not end"):
         _ = found.value

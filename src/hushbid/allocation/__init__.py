@@ -16,10 +16,10 @@ In reading order:
 - `central_bounds`: what no central purchase can beat, found without looking at one: the certificate
 - `central`: the central optimum as an allocation, in closed form where no cap binds
 - `reply_rules`: what a rule says, which payments integrate, and what a solver answers for it
-- `deviations`, `pairs_by_pieces`: the optimum with one person's cost replaced, without caps;
-  `budget_integral`: the integral of one person's loss under a budget there
+- `budget_integral`: the integral of one person's loss over their own cost under a budget, for any caps or strata
+- `deviations`, `pairs_by_pieces`: the optimum with one person's cost replaced, without caps
 - `valley`: when a stationary point is the best one for a price
-- `pairs_by_frontier`, `budget_by_frontier`, `frontier_integral`: the same as the three above, under caps
+- `pairs_by_frontier`, `budget_by_frontier`: the same under caps
 - `rule`: everybody's loss as a function of their own cost, from any of these: the allocation rule
 - `precision`: how much precision a loss supplies locally, by Laplace noise or by randomised response, up to a cap
 - `local_problem`: the local problem in normal form: a supply, and a demand for a price or an accuracy

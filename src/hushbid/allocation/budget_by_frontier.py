@@ -1,9 +1,8 @@
 """How a purchase with a given expense, under caps, depends on one person's own cost.
 
 If even the most accurate losses that the caps allow cost less than the budget, these are bought. Above some cost of the
-person that cannot be, and above another the person is out: there the value is 0. If the others alone cannot spend the
-budget the person is never out, and the value counts from the cost at which the budget is just spent, or without a cap
-from a cost above all others.
+person that cannot be, and above another the person is out; if the others alone cannot spend the budget they never are.
+A value is the integral of the loss from the person's own cost (:mod:`hushbid.allocation.budget_integral`).
 
 With strata and caps a budget rule is not monotone (`one-problem.md` §3): one stratum only.
 """
@@ -14,15 +13,18 @@ from functools import partial
 
 import numpy as np
 
+from hushbid.allocation.budget_integral import Others, Piece, Surrounded, integrals
 from hushbid.allocation.capped import most_accurate, normal_caps
 from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.frontier import Points
-from hushbid.allocation.frontier_integral import areas
 from hushbid.allocation.pairs_by_frontier import PairsByFrontier
+from hushbid.allocation.pool import Levels
+from hushbid.allocation.populations import Populations
 from hushbid.allocation.reply_rules import Answers
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import MarketError
 
+_SAME = 1.0 - 1e-14
 _ENDLESS = 1e150  # stands for an infinite loss, which is the most accurate where nobody has a cap
 
 
@@ -132,61 +134,113 @@ class BudgetPairs(PairsByFrontier):
         solved: IndexArray,
         points: Points | None,
     ) -> FloatArray:
-        """Minus the integral of the loss over all higher costs, or from a fixed one if the person is never out."""
-        budget = self._problem.form.target.number
-        never_out = ~(limits.spent_without > budget)
-        value = np.zeros(x.size)
+        """Return the integral of the loss from the own cost up to another; from one above all if they are not there."""
+        problem, budget = self._problem, self._problem.form.target.number
+        own = problem.costs[who[which]] / problem.form.scale
+        own = np.where(own < math.inf, own, 2.0 * float(problem.costs[self._rows].max()) / problem.form.scale)
+        x = np.where(there, x, math.inf)
+        low, high, raised = np.minimum(x, own), np.maximum(x, own), x >= own
         # below this cost the budget cannot be spent and the loss stays the same
-        unspent = np.maximum((budget - limits.spent) / limits.own, 0.0)[which]
-        out = np.flatnonzero(~never_out[which] & there)
-        if out.size:
-            people, back = np.unique(which[out], return_inverse=True)
-            alone = self._solved(who[people], np.full(people.size, math.inf))
-            top, stop = alone.levels.high[0][back], np.maximum(x, unspent)[out]
-            value[out] = -self._area(who[which[out]], alone.take(back), top, stop)
-        # who is never out is counted from where the budget is just spent; without a cap, from a cost above all others
-        never, endless = never_out[which] & there, limits.own[which] >= _ENDLESS
-        beyond = never & ~endless & (x > unspent)
-        beyond = np.intersect1d(solved, np.flatnonzero(beyond))
-        if beyond.size:
-            assert points is not None
-            start = points.take(solved.searchsorted(beyond))
-            value[beyond] = self._area(who[which[beyond]], start, x[beyond], unspent[beyond])
-        uncapped = np.flatnonzero(never & endless)
-        if uncapped.size:
-            scale = self._problem.form.scale
-            top = 2.0 * float(self._problem.costs[self._rows].max()) / scale
-            rows, own = who[which[uncapped]], x[uncapped]
-            start = self._solved(rows, np.full(rows.size, top * scale))
-            higher = np.flatnonzero(own > top)
-            if higher.size:
-                assert points is not None
-                start.put(higher, points.take(solved.searchsorted(uncapped[higher])))
-            area = self._area(rows, start, np.maximum(own, top), np.minimum(own, top))
-            value[uncapped] = np.where(own > top, area, -area)
-        value[never_out[which] & ~there] = np.inf
-        return value - np.where(there, limits.own[which] * np.maximum(unspent - x, 0.0), 0.0)
-
-    def _solved(self, rows: IndexArray, costs: FloatArray) -> Points:
-        return self.near(self.moved(0, rows, costs))[0]
+        with np.errstate(over="ignore"):
+            unspent = np.maximum((budget - limits.spent) / limits.own, 0.0)[which]
+        flat = limits.own[which] * np.maximum(np.minimum(unspent, high) - low, 0.0)
+        area, endless = np.zeros(x.size), (high == math.inf) & ~(limits.spent_without[which] > budget)
+        spends = (high > unspent) & ~endless
+        for some in (solved[(spends & raised)[solved]], np.flatnonzero(spends & ~raised)):
+            if some.size == 0:
+                continue
+            if raised[some[0]] and points is not None:
+                start = points.take(solved.searchsorted(some))
+            else:
+                start = self.near(self.moved(0, who[which[some]], own[some] * problem.form.scale))[0]
+            top = np.minimum(high[some], start.levels.high[0])
+            area[some] = self._area(who[which[some]], start, top, np.maximum(low, unspent)[some])
+        return np.where(endless, math.inf, np.where(raised, area + flat, -area - flat))
 
     def _area(self, rows: IndexArray, start: Points, top: FloatArray, stop: FloatArray) -> FloatArray:
-        """The integral of the loss between two costs, in the smallest box that is never left."""
+        """Return the integral of the loss between two costs, in the smallest box that is never left."""
         area, unsolved = np.zeros(rows.size), np.flatnonzero(top > stop)
         moves = self.moved(0, rows, np.zeros(rows.size)).moves
         assert moves is not None
-        budget = self._problem.form.target.number
         for box in self.ladder():
             left = []
             for part in box.parts(8 * unsolved.size):  # several tables for each pair
                 some = unsolved[part.start // 8 : max(part.stop // 8, part.start // 8 + 1)]
-                here = box.moved(0, moves.take(some))
-                found, kept = areas(here, start.levels.take(some), start.sigma[some], budget, top[some], stop[some])
-                area[some[kept]] = found[kept]
-                left.append(some[~kept])
+                own = moves.take(some)
+                around = _Around(box.moved(0, own), start.take(some), self._problem.form.target.number)
+                found, going = integrals(around, own.mass, own.cap, top[some], stop[some])
+                around.kept[going] = False
+                area[some[around.kept]] = found[around.kept]
+                left.append(some[~around.kept])
             unsolved = np.concatenate(left) if left else unsolved
             if unsolved.size == 0:
                 break
         if unsolved.size:
             raise MarketError("The integral of a privacy loss under a budget and caps was not found.")
         return area
+
+
+class _Around(Surrounded):
+    """One stratum under caps, everybody looked at: on ``b·ρ + E·q = P`` each enters and is full at one ``q`` each."""
+
+    size = 1.0
+
+    def __init__(self, populations: Populations, start: Points, budget: float) -> None:
+        self._populations, self._seen, self._budget = populations, populations.seen, budget
+        self.people = populations.people.size
+        without = populations.without
+        assert without is not None
+        assert populations.left is not None
+        _, self._inside, self._capped = self._seen.states(start.levels, start.sigma, without)
+        self._there = np.arange(self._seen.size) != without[:, None]
+        self._rest = (
+            np.zeros((5, without.size)) if populations.box is None else populations.box.moments(populations.left)
+        )
+        """Sums over who is summed once."""
+
+        self.kept = populations.holds(start.levels, start.sigma)
+        """Whether a box was never left."""
+
+    def others(self, going: IndexArray) -> Others:
+        inside, capped, seen, rest = self._inside[going], self._capped[going], self._seen, self._rest[:, going]
+        weighted, none = seen.mass * seen.costs, np.zeros(going.size)
+        used, squares, spent = (np.where(capped, each, 0.0).sum(axis=1) for each in seen.capped)
+        return Others(
+            centre=none,
+            origin=none,
+            mass=none,
+            first=rest[0] + np.where(inside, weighted, 0.0).sum(axis=1),
+            second=rest[1] + np.where(inside, weighted * seen.costs, 0.0).sum(axis=1),
+            used=rest[2] + used,
+            room=2.0 + rest[3] + squares,
+            left=self._budget - (rest[4] + spent),
+        )
+
+    def next(self, going: IndexArray, others: Others, falling: BoolArray) -> tuple[FloatArray, FloatArray]:
+        down, seen = falling[:, None], self._seen
+        inside, capped, there = self._inside[going], self._capped[going], self._there[going]
+        used, room, left = others.used[:, None], others.room[:, None], others.left[:, None]
+        bottom, none = left + used * seen.costs, np.where(down, -np.inf, np.inf)
+        enters = np.where(np.where(down, inside, there & ~inside & ~capped), room * seen.costs / bottom, none)
+        full = (left * seen.reach + room * seen.costs) / bottom
+        full = np.where(np.where(down, capped, inside), full, none)
+        ends = np.hstack([enters, full])
+        near = np.where(falling, ends.argmax(axis=1), ends.argmin(axis=1)) if seen.size else None
+        if near is None:
+            return np.full(going.size, np.inf), np.zeros(going.size)
+        q = ends[np.arange(going.size), near][:, None]
+        self._next = going, down, *(np.where(down, e >= q * _SAME, e <= q / _SAME) for e in (enters, full))
+        cost = np.where(np.isfinite(q[:, 0]), seen.costs[near % seen.size], np.inf)
+        return cost, np.where(near < seen.size, 0.0, seen.reach[near % seen.size])
+
+    def change(self, going: IndexArray) -> None:
+        if going.size == 0:
+            return
+        everybody, down, moves, fills = (each[going] for each in self._next)
+        # falling: who is inside leaves, who is full comes inside; rising: the other way round
+        self._inside[everybody] = np.where(moves, ~down, np.where(fills, down, self._inside[everybody]))
+        self._capped[everybody] = np.where(fills, ~down, self._capped[everybody])
+
+    def see(self, going: IndexArray, piece: Piece, costs: FloatArray) -> None:
+        level, sigma = piece.place(costs)
+        self.kept[going] &= self._populations.holds(Levels.of(level[None]), sigma)

@@ -94,8 +94,7 @@ class PairsByPieces:
         for j in np.flatnonzero(hard).tolist():
             value[j], loss[j], mse[j] = self._solved_alone(int(rows[j]), float(costs[j]))
         if target.kind == "budget":
-            again = np.flatnonzero(hard | far)
-            return Answers(partial(self._budget_values, people, (level, sums, lost), rows, costs, again), loss, mse)
+            return Answers(partial(budget_values, target, people, level, sums, at), loss, mse)
         return Answers(lambda: value, loss, mse)
 
     def _deviations(self, stratum: int, rows: IndexArray, costs: FloatArray) -> Deviations:
@@ -120,27 +119,6 @@ class PairsByPieces:
             return math.inf, 0.0, math.inf
         own = float(found.privacy_loss[row]) * math.sqrt(form.unit)
         return found.objective / form.money, own, found.mse / form.factor
-
-    def _budget_values(
-        self,
-        people: Deviations,
-        found: tuple[FloatArray, Sums, BoolArray],
-        rows: IndexArray,
-        costs: FloatArray,
-        again: IndexArray,
-    ) -> FloatArray:
-        """Return the value functions under a budget; those of ``again`` are counted from the other cost."""
-        value = budget_values(self._problem.form.target.number, people, *found)
-        for j in again.tolist():
-            row, cost = rows[j : j + 1], costs[j : j + 1]
-            try:
-                rule = PairsByPieces(self._problem.with_cost(int(row[0]), float(cost[0])))
-            except MarketError:
-                continue
-            one = rule._deviations(int(self._problem.codes[row[0]]), row, cost)
-            at, level, sums, _ = one.follow(self._problem.form.target, rule._incumbent.at)
-            value[j] = budget_values(self._problem.form.target.number, one, level, sums, ~(at < math.inf))[0]
-        return value
 
     # -- the best of several minima ------------------------------------------------------------------------------------
 

@@ -107,7 +107,7 @@ class PairsFromSums:
 
         def values() -> FloatArray:
             if target.kind == "budget":
-                return np.where(lost, math.inf, budget_values(target.number, pairs, level, found, lost))
+                return budget_values(target, pairs, level, found, at)
             return np.where(lost, math.inf, target.value_change(now, change, new))
 
         return Answers(values, loss, np.where(lost, math.inf, floor + mean / new))
