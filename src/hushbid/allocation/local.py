@@ -216,26 +216,33 @@ class Search:
     def marginal(self, start: int) -> IndexArray:
         """Each list's marginal seller, counted from 1; one past its end if everybody comes before them.
 
-        From ``start`` by steps that double, then by halving.
+        From ``start`` by steps that double, or as many as what is missing takes at least; then between two by how much
+        is missing there, and every third time halfway.
         """
         lists, supply = self.lists, self.supply
         low, high = np.zeros(lists.size.size, dtype=np.intp), lists.size + 1
-        count, step = np.clip(start, 1, np.maximum(lists.size, 1)), 1
-        turned, before = np.zeros(low.size, dtype=bool), np.zeros(low.size, dtype=np.intp)
+        missing, spare = np.full(low.size, np.nan), np.full(low.size, np.nan)  # of what is wanted, at low and at high
+        count, rounds, step = np.clip(start, 1, np.maximum(lists.size, 1)), 0, 1
         pending = np.flatnonzero(high > 1)
         while pending.size:
             at = count[pending]
             price = np.maximum(lists.cost(pending, at) / supply.worthwhile, _LEAST_PRICE)
             short = lists.sums(pending, at, price)[0]
-            enough = at * supply.top - short > self.demand.of(pending).wanted(price)
-            high[pending], low[pending] = np.where(enough, at, high[pending]), np.where(enough, low[pending], at)
-            sign = np.where(enough, -1, 1)
-            turned[pending] |= sign == -before[pending]
-            before[pending] = sign
-            halfway = (low[pending] + high[pending]) // 2
-            ahead = np.clip(at + sign * step, low[pending] + 1, high[pending] - 1)
-            count[pending] = np.where(turned[pending], halfway, ahead)
-            pending, step = pending[high[pending] - low[pending] > 1], 2 * step
+            excess = at * supply.top - short - self.demand.of(pending).wanted(price)
+            enough = excess > 0.0  # not so either where what is wanted is not a number
+            above, below = pending[enough], pending[~enough]
+            likely = np.fmin(np.abs(excess) / supply.top, lists.size[pending])  # each supplies no more
+            low[below], missing[below] = count[below], -excess[~enough]
+            high[above], spare[above] = count[above], excess[enough]
+            left = high[pending] - low[pending] > 1
+            pending, away = pending[left], np.maximum(likely[left], step)
+            first, last = low[pending], high[pending]
+            outward = count[pending] + np.where(np.isnan(spare[pending]), away, -away)
+            share = 0.5 if rounds % 3 == 2 else missing[pending] / (missing[pending] + spare[pending])
+            between = first + (last - first) * share
+            ahead = np.where(np.isnan(missing[pending] + spare[pending]), outward, between)
+            count[pending] = np.clip(ahead.astype(np.intp), first + 1, last - 1)
+            rounds, step = rounds + 1, 2 * step
         return high
 
     def balance(
