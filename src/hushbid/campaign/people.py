@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any, Literal
 
 import numpy as np
@@ -317,7 +318,7 @@ def places_of(ids: list[str], keys: list[str]) -> IndexArray:
     if keys == ids:
         return np.arange(len(ids))
     rows = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
-    return np.array([rows.get(one, -1) for one in ids], dtype=np.intp)
+    return np.fromiter(map(rows.get, ids, repeat(-1)), dtype=np.intp, count=len(ids))
 
 
 @contextmanager

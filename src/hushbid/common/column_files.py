@@ -84,6 +84,8 @@ def _with(content: Mapping[str, Any], path: tuple[str, ...], value: Any) -> dict
     return {**content, first: _with(content[first], tuple(rest), value) if rest else value}
 
 
+_MOST_TEXT = (1 << 31) - 1  # so many bytes of text are in one array of Arrow's
+
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
@@ -125,9 +127,20 @@ def parquet_library() -> Any:
 
 
 def _array(kind: Kind, column: Any) -> Any:
-    if isinstance(column, np.ndarray):
-        column = np.ascontiguousarray(column)  # one number may stand for all
-    return column.array if isinstance(column, Texts) else parquet_library().array(column, type=_type(kind))
+    """Return a column as Arrow holds it: Arrow's own way from NumPy and lists first imports pandas, if it is there."""
+    pa, wanted = parquet_library(), _type(kind)
+    if isinstance(column, Texts):
+        return column.array
+    if isinstance(column, np.ndarray) and column.dtype == wanted.to_pandas_dtype():
+        numbers = np.ascontiguousarray(column)  # one number may stand for all
+        return pa.Array.from_buffers(wanted, numbers.size, [None, pa.py_buffer(numbers)])
+    content = "".join(column).encode() if pa.types.is_string(wanted) else b""
+    if not pa.types.is_string(wanted) or len(content) > _MOST_TEXT:
+        return pa.array(column, type=wanted)
+    sizes = map(len, column if content.isascii() else (text.encode() for text in column))
+    ends = np.fromiter(sizes, dtype=np.int32, count=len(column)).cumsum(dtype=np.int32)
+    buffers = [None, pa.py_buffer(np.append(np.int32(0), ends)), pa.py_buffer(content)]
+    return pa.Array.from_buffers(wanted, len(column), buffers)
 
 
 def _type(kind: Kind) -> Any:

@@ -128,7 +128,8 @@ class Texts(Column):
     def labels(self) -> tuple[list[Any], BoolArray]:
         """The texts, without the marks of `harmless`."""
         # an apostrophe before what a spreadsheet would run is how such a text is written
-        found = [without_mark(cell) if cell[:1] == "'" else cell for cell in self.content]
+        marked = "'" in "".join(self.content)
+        found = [without_mark(cell) for cell in self.content] if marked else self.content
         return found, np.zeros(len(found), dtype=bool)
 
 

@@ -7,7 +7,6 @@ with a fault, is read by Python's reader, which says where the fault is. Both gi
 import codecs
 import csv
 import io
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, BinaryIO
 
@@ -21,8 +20,8 @@ from hushbid.errors import InputError
 
 _CHUNK = 1 << 17
 _DELIMITERS = ",;\t"
-_NEEDS_CARE = re.compile(f'[,"\r]|^[{re.escape("".join(MARKED))}]', re.MULTILINE)
-"""In texts one below the other: what must be quoted, or marked."""
+_QUOTED, _MARKED = (np.isin(np.arange(256), [ord(sign) for sign in signs]) for signs in (',"\r', MARKED))
+"""Which bytes take quotes wherever they are in a cell, and which take a mark where it begins."""
 
 _LONGEST_CELL = 1 << 20
 _HEAD = 1 << 16
@@ -122,13 +121,18 @@ def _split(text: str, delimiter: str, width: int, wanted: Mapping[str, int]) -> 
     body = text.replace("\r\n", "\n").rstrip("\n")
     if '"' in body or "\r" in body or "\n\n" in body:
         return None
-    lines = body.split("\n")
-    if {line.count(delimiter) for line in lines} != {width - 1} or max(map(len, lines)) > _LONGEST_CELL:
+    content = np.frombuffer(body.encode(), dtype=np.uint8)
+    ends = np.flatnonzero((content == ord(delimiter)) | (content == ord("\n")))
+    after = np.append(content[ends], np.uint8(ord("\n")))  # what stands after each cell
+    rows = np.count_nonzero(after == ord("\n"))
+    if after.size != rows * width or not (after[width - 1 :: width] == ord("\n")).all():
+        return None
+    if np.diff(ends, prepend=-1, append=content.size).max() > _LONGEST_CELL:
         return None
     cells = body.replace("\n", delimiter).split(delimiter)
     comma = delimiter == ";"
     columns: dict[str, Column] = {name: Texts(cells[width + at :: width], comma) for name, at in wanted.items()}
-    return columns, np.arange(2, len(lines) + 1)
+    return columns, np.arange(2, rows + 1)
 
 
 # -- out ---------------------------------------------------------------------------------------------------------------
@@ -175,7 +179,9 @@ def _cells(column: Raw) -> tuple[list[Any], bool]:
         return found, True
     cells = listed(column)
     if set(map(type, cells)) == {str}:
-        whole = "\n".join(cells)
-        if _NEEDS_CARE.search(whole) is None and whole.count("\n") == len(cells) - 1:
+        whole = np.frombuffer("\n".join(["", *cells]).encode(errors="surrogatepass"), dtype=np.uint8)
+        starts = np.flatnonzero(whole == ord("\n")) + 1
+        first = whole[starts[starts < whole.size]]
+        if starts.size == len(cells) and not _QUOTED[whole].any() and not _MARKED[first].any():
             return cells, True
     return [harmless(cell) if isinstance(cell, str) and cell[:1] in MARKED else cell for cell in cells], False
