@@ -15,7 +15,7 @@ from hushbid.allocation import Accuracy, Budget, Goal, Price
 from hushbid.allocation.histogram import MOST_PEOPLE, OFFSET_BITS
 from hushbid.allocation.windows import Listing, Refine, Window
 from hushbid.engine import price
-from hushbid.engine.passes import Census, CensusKernel, StrataKernel
+from hushbid.engine.passes import Census, CensusKernel
 from hushbid.engine.people import People
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
@@ -168,10 +168,8 @@ def test_equal_bids_by_the_thousand_meet_in_one_entry_of_the_window() -> None:
     bids = np.repeat([1.0, 2.0, 3.0], 30_000)
     priced = check(market, bids, window=0)
     assert priced.summary.passes <= 3
-    who = People(bid="bid", id=None, group=None, variance=None, priors={"": market.prior}, tie_seed=b"")
-    batch = pa.RecordBatch.from_pydict({"bid": bids})
-    kernel = StrataKernel(who, (Listing(0.0, 0.0, 100.0),))
-    window = sum((kernel(batch, None).parts[0] for _ in range(5)), Window.nobody()).settled()
+    costs = np.asarray(market.prior.virtual_cost(bids))
+    window = sum((Listing(0.0, 0.0, 100.0).of(costs) for _ in range(5)), Window.nobody()).settled()
     assert window.people.tolist() == [150_000] * 3
 
 

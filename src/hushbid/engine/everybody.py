@@ -1,40 +1,24 @@
 """Everybody of a table on the driver: who they are, what they bid and delivered, to decide about them in memory."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from hushbid.common.arrays import BoolArray, FloatArray, IndexArray, IntArray, id_texts
+from hushbid.common.arrays import FloatArray, id_texts
 from hushbid.engine.adapter import Batch, pyarrow
 from hushbid.engine.delivered import DataColumns
 from hushbid.engine.people import People
 from hushbid.engine.pricing import CountedTable
 from hushbid.errors import InputError, MarketError
 
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Rows:
-    """Some people, in the order of the table where it has one."""
-
-    start: int | None
-    """The number of the first row; None if rows have no order."""
-
-    ids: list[Any]
-    """As they stand in the table."""
-
-    labels: list[str] | None
-    strata: IntArray
-    bids: FloatArray
-    limits: FloatArray | None
-    data: list[Any] | FloatArray | None
-    """Numbers with NaN, of a survey in one row per person, or messages with None, where nothing was delivered."""
+Parts = tuple[tuple[int | None, Batch], ...]
+"""Some people as batches of `TakingKernel`, each with the number of its first row; None if rows have no order."""
 
 
 @dataclass(frozen=True, slots=True)
 class TakingKernel:
-    """From a batch to its rows."""
+    """From a batch to who is in it, in columns called as here."""
 
     people: People
     group: str | None
@@ -46,31 +30,22 @@ class TakingKernel:
         wanted = (*self.people.columns_and_id, self.group, *(() if self.data is None else self.data.names))
         return list(dict.fromkeys(name for name in wanted if name is not None))
 
-    def __call__(self, batch: Batch, start: int | None) -> tuple[Rows, ...]:
-        rows = self.people.read(batch)
-        data = None if self.data is None else _data_of(self.data, batch, start, rows.good)
-        if rows.good is not None:
-            batch = batch.filter(pyarrow().array(rows.good))
-        part = Rows(
-            start=start,
-            ids=batch.column(self.people.id).to_pylist(),
-            labels=None if self.group is None else [str(one).strip() for one in batch.column(self.group).to_pylist()],
-            strata=rows.strata,
-            bids=rows.bids,
-            limits=rows.limit,
-            data=data,
-        )
-        return (part,)
-
-
-def _data_of(data: DataColumns, batch: Batch, start: int | None, good: BoolArray | None) -> list[Any] | FloatArray:
-    """What the people of the good rows delivered: messages, numbers, or a survey's answers, people × questions."""
-    if data.messages:
-        texts = data.texts(batch)
-        return texts if good is None else [texts[row] for row in np.flatnonzero(good).tolist()]
-    table = data.read(batch, start)
-    table = table if good is None else table[good]
-    return table if data.questions else table[:, 0]
+    def __call__(self, batch: Batch, start: int | None) -> Parts:
+        pa, rows = pyarrow(), self.people.read(batch)
+        named = {"id": self.people.id, "group": self.group}
+        whole = {name: batch.column(column) for name, column in named.items() if column is not None}
+        if self.data is not None and self.data.messages:
+            whole["messages"] = pa.array(self.data.texts(batch), pa.string())
+        elif self.data is not None:
+            answers = self.data.read(batch, start)
+            whole |= {f"answer {place}": pa.array(answers[:, place]) for place in range(answers.shape[1])}
+        found = {"stratum": pa.array(rows.strata), "bid": pa.array(rows.bids)}
+        if rows.limit is not None:
+            found["limit"] = pa.array(rows.limit)
+        good = pa.RecordBatch.from_pydict(whole)
+        good = good if rows.good is None else good.filter(pa.array(rows.good))
+        columns = dict(zip(good.schema.names, good.columns, strict=True)) | found
+        return ((start, pa.RecordBatch.from_pydict(columns)),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -93,7 +68,7 @@ class Everybody:
     """What everybody accepts at most, infinite where they named no limit; None if no column was named."""
 
     data: list[Any] | FloatArray | None
-    """Everybody's datum, message or row of answers, if columns of them were named."""
+    """Everybody's datum, with NaN, or message, with None, or row of answers, if columns of them were named."""
 
 
 def everybody(table: CountedTable, *, group: str | None = None, data: DataColumns | None = None) -> Everybody:
@@ -104,48 +79,26 @@ def everybody(table: CountedTable, *, group: str | None = None, data: DataColumn
         raise InputError(told, field=group)
     if people.id is None:
         raise InputError("id must name a column: decisions are written beside it.", field="id")
-    parts = list(table._run.reduce("taking everybody to one place", TakingKernel(people, group, data), ()))
-    order = None
-    if all(part.start is not None for part in parts):
-        parts.sort(key=lambda part: part.start or 0)
-    else:
-        order = np.argsort(np.array(id_texts(one for part in parts for one in part.ids)), kind="stable")
-    bids: FloatArray = np.concatenate([part.bids for part in parts])
-    if bids.size != table.people:
+    zero: Parts = ()
+    parts = table._run.reduce("taking everybody to one place", TakingKernel(people, group, data), zero)
+    in_order = all(start is not None for start, _ in parts)
+    found = pyarrow().Table.from_batches([batch for _, batch in sorted(parts, key=lambda part: part[0] or 0)])
+    if found.num_rows != table.people:
         raise MarketError("The table changed while it was read.")
-    kind = table._engine.kind(people.id)
-    pa = pyarrow()
+    kind = found.schema.field("id").type
+    ids = found.column("id").cast(kind.value_type) if pyarrow().types.is_dictionary(kind) else found.column("id")
+    found = found.set_column(found.schema.get_field_index("id"), "id", ids)
+    if not in_order:
+        found = found.unify_dictionaries().take(np.argsort(np.array(id_texts(ids.to_pylist())), kind="stable"))
+    answers = [name for name in found.column_names if name.startswith("answer ")]
+    table_of = np.column_stack([found.column(name).to_numpy() for name in answers]) if answers else None
+    delivered = found.column("messages").to_pylist() if data is not None and data.messages else table_of
+    codes = found.column("stratum").to_pylist()
     return Everybody(
-        ids=pa.array(
-            _listed([one for part in parts for one in part.ids], order),
-            type=kind.value_type if pa.types.is_dictionary(kind) else kind,
-        ),
-        labels=None if group is None else _listed([one for part in parts for one in part.labels or ()], order),
-        strata=_strata(people, parts, order),
-        bids=bids if order is None else bids[order],
-        limits=_numbers([part.limits for part in parts], order) if people.limited else None,
-        data=None if data is None else _data(parts, order),
+        ids=found.column("id").combine_chunks(),
+        labels=None if group is None else [str(one).strip() for one in found.column("group").to_pylist()],
+        strata=None if people.stratum is None else [people.strata[code] for code in codes],
+        bids=found.column("bid").to_numpy(),
+        limits=found.column("limit").to_numpy() if people.limited else None,
+        data=delivered if table_of is None or (data is not None and data.questions) else table_of[:, 0],
     )
-
-
-def _strata(people: People, parts: Sequence[Rows], order: IndexArray | None) -> list[str] | None:
-    """By their names."""
-    if people.stratum is None:
-        return None
-    codes = [code for part in parts for code in part.strata.tolist()]
-    return _listed([people.strata[code] for code in codes], order)
-
-
-def _listed(values: list[Any], order: IndexArray | None) -> list[Any]:
-    return values if order is None else [values[row] for row in order.tolist()]
-
-
-def _numbers(columns: Sequence[Any], order: IndexArray | None) -> FloatArray:
-    numbers: FloatArray = np.concatenate([np.asarray(column) for column in columns])
-    return numbers if order is None else numbers[order]
-
-
-def _data(parts: list[Rows], order: IndexArray | None) -> list[Any] | FloatArray:
-    if all(isinstance(part.data, np.ndarray) for part in parts):
-        return _numbers([part.data for part in parts], order)
-    return _listed([one for part in parts for one in (() if part.data is None else part.data)], order)

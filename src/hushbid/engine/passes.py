@@ -3,6 +3,7 @@
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -216,27 +217,10 @@ class Parts(Adds, Generic[Part]):
     parts: tuple[Part, ...] = joined(each)
 
 
-@dataclass(frozen=True, slots=True)
-class StrataKernel(Generic[Part]):
-    """A solving pass: one job for the costs of each stratum."""
-
-    people: People
-    jobs: tuple[Job[Part], ...]
-
-    @property
-    def columns(self) -> list[str]:
-        """What it reads."""
-        return self.people.columns
-
-    @property
-    def nobody(self) -> Parts[Part]:
-        """Where to start adding."""
-        return Parts(tuple(job.nobody for job in self.jobs))
-
-    def __call__(self, batch: Batch, start: int | None) -> Parts[Part]:
-        rows = self.people.read(batch)
-        costs = [rows.costs[which] for which in rows.by_stratum(len(self.jobs))]
-        return Parts(tuple(job.of(some) for job, some in zip(self.jobs, costs, strict=True)))
+def _by_stratum(rows: Rows, *, jobs: Sequence[Job[Part]]) -> Parts[Part]:
+    """Do one job for the costs of each stratum."""
+    parts = zip(jobs, rows.by_stratum(len(jobs)), strict=True)
+    return Parts(tuple(job.of(rows.costs[which]) for job, which in parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,10 +236,12 @@ class SolvingPasses:
 
     def refine(self, jobs: Sequence[Refine]) -> Sequence[Refined]:
         """Place finer buckets in each stratum."""
-        kernel = StrataKernel(self.run.people, tuple(jobs))
-        return self.run.reduce("placing finer buckets", kernel, kernel.nobody).parts
+        return self._parts("placing finer buckets", jobs)
 
     def listed(self, jobs: Sequence[Listing]) -> Sequence[Window]:
         """Add up exactly, and list the costs of a window in each stratum."""
-        kernel = StrataKernel(self.run.people, tuple(jobs))
-        return self.run.reduce("adding up exactly", kernel, kernel.nobody).parts
+        return self._parts("adding up exactly", jobs)
+
+    def _parts(self, what: str, jobs: Sequence[Job[Part]]) -> Sequence[Part]:
+        nobody = Parts(tuple(job.nobody for job in jobs))
+        return self.run.add_up(what, partial(_by_stratum, jobs=tuple(jobs)), nobody).parts

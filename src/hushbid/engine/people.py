@@ -1,8 +1,8 @@
 """Who is in a table: from a batch of rows to bids, virtual costs and what is wrong with them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ PROBLEMS = (
     "with a negative limit or a cap that is not positive",
     "in no known stratum",
 )
-_ODD = (0x165667B19E3779F9, 0xD6E8FEB86659FD93)
+_ODD = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,13 +54,25 @@ class Rows:
         """Which of the good rows are in each of so many strata."""
         return list(rows_by_stratum(self.strata, count)) if count > 1 else [slice(None)]
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The arrays by name, None for those that the table has no column for."""
+        return {name: getattr(self, name) for name in ("bids", "costs", "groups", "variance", "limit", "strata")}
+
     def take(self, which: IndexArray | slice) -> "Rows":
         """Some of the good rows, which are then all there is."""
-        columns = {
-            name: None if getattr(self, name) is None else getattr(self, name)[which]
-            for name in ("groups", "variance", "limit")
+        columns: dict[str, Any] = {
+            name: None if column is None else column[which] for name, column in self.columns.items()
         }
-        return Rows(bids=self.bids[which], costs=self.costs[which], strata=self.strata[which], problem=None, **columns)
+        return Rows(**columns, problem=None)
+
+    def __add__(self, other: "Rows") -> "Rows":
+        """The good rows of two batches of one table."""
+        columns: dict[str, Any] = {
+            name: None if column is None else np.concatenate([column, other.columns[name]])
+            for name, column in self.columns.items()
+        }
+        return Rows(**columns, problem=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +143,19 @@ class People:
             limit=limit,
             strata=strata,
             problem=problem,
+        )
+
+    def nobody(self) -> Rows:
+        """No row yet."""
+        codes, numbers = np.zeros(0, dtype=np.int64), np.zeros(0)
+        return Rows(
+            bids=numbers,
+            costs=numbers,
+            groups=None if self.group is None else codes,
+            variance=None if self.variance is None else numbers,
+            limit=numbers if self.limited else None,
+            strata=codes,
+            problem=None,
         )
 
     def tie_keys(self, ids: Any) -> HashArray:
@@ -224,28 +249,18 @@ def _once(*names: str | None) -> list[str]:
     return list(dict.fromkeys(name for name in names if name is not None))
 
 
-def lookup_keys(
-    bids: FloatArray,
-    codes: Sequence[IntArray | None],
-    numbers: Sequence[FloatArray | None],
-    ties: HashArray | None,
-    salt: int,
-) -> HashArray:
-    """A number for each person by which their decision is found again; ``salt`` gives others where two are equal.
-
-    ``codes`` and ``numbers`` are what people may differ in beside the bid: groups and strata, variances and limits.
-    """
-    odd = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, *_ODD], dtype=np.uint64)
-    odd += np.uint64(2 * salt)
+def lookup_keys(rows: Rows, ties: HashArray, salt: int) -> HashArray:
+    """A number for each person by which their decision is found again; ``salt`` gives others where two are equal."""
+    odd = np.array(_ODD, dtype=np.uint64) + np.uint64(2 * salt)
     # odd factors permute 64-bit numbers: one column alone never collides; + 0.0 makes -0.0 and 0.0 one
-    keys: HashArray = np.ascontiguousarray(bids + 0.0).view(np.uint64) * odd[0]
-    for shift, code in zip((0, 32), codes, strict=True):  # there are fewer than 2**32 groups
+    keys: HashArray = np.ascontiguousarray(rows.bids + 0.0).view(np.uint64) * odd[0]
+    for shift, code in ((0, rows.groups), (32, rows.strata)):  # there are fewer than 2**32 groups
         if code is not None:
             keys ^= ((code.astype(np.uint64) + np.uint64(1)) << np.uint64(shift)) * odd[1]
-    for factor, column in zip(odd[2:], numbers, strict=True):
+    for factor, column in zip(odd[2:], (rows.variance, rows.limit), strict=True):
         if column is not None:
             keys ^= np.ascontiguousarray(column + 0.0).view(np.uint64) * factor
-    return keys if ties is None else keys ^ ties
+    return keys ^ ties
 
 
 def floats_of(column: Any, name: str) -> FloatArray:
@@ -272,6 +287,23 @@ class Progress:
     """What the pass is for."""
 
 
+@dataclass(frozen=True, slots=True)
+class RowsKernel(Generic[Sum]):
+    """From a batch to what a function makes of its good rows."""
+
+    people: People
+    of: Callable[[Rows], Sum]
+    """It is shipped to where the rows are."""
+
+    @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        return self.people.columns
+
+    def __call__(self, batch: Batch, start: int | None) -> Sum:
+        return self.of(self.people.read(batch))
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class Run:
     """Counts passes and tells about them."""
@@ -288,6 +320,10 @@ class Run:
         """One pass."""
         self.starts(what)
         return self.engine.reduce(kernel, zero)
+
+    def add_up(self, what: str, of: Callable[[Rows], Sum], zero: Sum) -> Sum:
+        """One pass that adds up what a function makes of good rows."""
+        return self.reduce(what, RowsKernel(self.people, of), zero)
 
     def starts(self, what: str) -> None:
         """Count a pass and tell about it."""

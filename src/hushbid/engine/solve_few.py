@@ -15,7 +15,7 @@ from hushbid.allocation.problem import normal_scale
 from hushbid.common.arrays import HashArray
 from hushbid.engine.decisions import Details, Gathered, GatherKernel, Idle, LookupKernel
 from hushbid.engine.passes import Census
-from hushbid.engine.people import Run, lookup_keys
+from hushbid.engine.people import Rows, Run, lookup_keys
 from hushbid.errors import InputError, MarketError, NobodyToBuyFrom
 from hushbid.mechanism import Decision, Population, decide
 from hushbid.mechanism.impossible import refuse_unreachable
@@ -45,10 +45,11 @@ def price_cheapest(
         raise InputError("id must name a column: who is bought from among equals is decided by identity.", field="id")
     cuts = tuple(_enough(one, other) for one, other in zip(cuts, census.parts, strict=True))
     kernel = GatherKernel(run.people, cuts, max(most, min(_AT_LEAST, census.histogram.people)), by_identity)
-    people = run.reduce("gathering the few that matter", kernel, Gathered.nobody(kernel.most)).settled()
+    nobody = Gathered(most=kernel.most, rows=run.people.nobody(), ties=np.zeros(0, dtype=np.uint64))
+    people = run.reduce("gathering the few that matter", kernel, nobody).settled()
     # the few are a market of their own, in which the buyer carries the others' weight
-    few = _population_of(run, population, people)
-    made = decide(few, people.bids, people.costs, tie_key=people.ties if by_identity else None)
+    few, rows = _population_of(population, people.rows), people.rows
+    made = decide(few, rows.bids, rows.costs, tie_key=people.ties if by_identity else None)
     # a shared menu may promise more than the best estimate uses
     used = few.used(made.privacy_loss) if few.hard_budget is not None and made.active else made.privacy_loss
     outside = _outside_of_idle(run, few, made, census)
@@ -69,7 +70,7 @@ def price_cheapest(
             salt=salt,
             keys=keys[order],
             known=Details.of(made, used, order),
-            strata=people.strata[order],
+            strata=rows.strata[order],
         ),
     )
 
@@ -81,17 +82,9 @@ def _enough(cut: float, census: Census) -> float:
 
 def _told_apart(run: Run, people: Gathered, by_identity: bool) -> tuple[int, HashArray]:
     """Keys that are equal only for people who are alike in everything that decides, and the salt they take."""
-    alike = (people.bids, people.groups, people.strata, people.variance, people.limit, people.ties)
-    groups = run.people.group is not None
-    variance, limits = run.people.variance is not None, run.people.limited
+    alike = [column for column in (*people.rows.columns.values(), people.ties) if column is not None]
     for salt in range(64):
-        keys = lookup_keys(
-            people.bids,
-            [people.groups if groups else None, people.strata],
-            [people.variance if variance else None, people.limit if limits else None],
-            people.ties if by_identity else None,
-            salt,
-        )
+        keys = lookup_keys(people.rows, people.ties, salt)
         order = np.argsort(keys, kind="stable")
         # equal keys of people who differ: try another salt
         twins = np.flatnonzero(keys[order][1:] == keys[order][:-1])
@@ -167,18 +160,18 @@ def cheapest_few_of_strata(population: Population, census: Census) -> tuple[tupl
     return tuple(cut for cut, _ in found), max(most for _, most in found)
 
 
-def _population_of(run: Run, population: Population, people: Gathered) -> Population:
+def _population_of(population: Population, rows: Rows) -> Population:
     """Return the few by themselves: same error weight, rows by group."""
-    absent = population.people - people.costs.size
+    absent = population.people - rows.bids.size
     few = replace(
         population,
-        people=people.costs.size,
+        people=rows.bids.size,
         goal=population.goal_at(population.buyer_weight + absent * float(population.user_weight)),
-        groups=population.groups_with(people.groups),
-        strata=None if population.strata is None else replace(population.strata, codes=people.strata),
+        groups=population.groups_with(np.zeros(rows.bids.size, np.int64) if rows.groups is None else rows.groups),
+        strata=None if population.strata is None else replace(population.strata, codes=rows.strata),
     )
-    few = few.with_limits(people.limit if run.people.limited else None)
-    return few if run.people.variance is None else replace(few, own_error=people.variance)
+    few = few.with_limits(rows.limit)
+    return few if rows.variance is None else replace(few, own_error=rows.variance)
 
 
 def _outside_of_idle(run: Run, few: Population, made: Decision, census: Census) -> float | None:

@@ -14,13 +14,14 @@ loss between. The estimate's error, and a bound on that of any purchase as dear,
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
 from hushbid.allocation import Budget, HardBudget
 from hushbid.allocation.exact_sums import ExactSums
 from hushbid.allocation.histogram import COARSE, Histogram
-from hushbid.allocation.windows import Window
+from hushbid.allocation.windows import Listing, Window
 from hushbid.common.adding import Adds, joined
 from hushbid.common.arrays import FloatArray
 from hushbid.disclosure.promises import refuse_unreleasable
@@ -53,6 +54,11 @@ class Menu:
         planned = menu_for(population, [counts], [[float(precision * count) for count in counts]])
         return cls(people=run.people, population=population, planned=planned, counts=counts)
 
+    def payments(self, rows: Rows) -> ExactSums:
+        """The sum of what the menu would pay, and how many it pays."""
+        _, listed = self.listed(rows)
+        return ExactSums.of(listed.payment[listed.payment > 0.0])
+
     def listed(self, rows: Rows) -> tuple[SharedMenu, Listed]:
         """What the menu offers the good rows of a batch."""
         size = rows.bids.size
@@ -61,25 +67,6 @@ class Menu:
         strata = np.zeros(size, dtype=np.intp)
         menu = SharedMenu.planned(self.population, self.planned, [self.counts], strata, groups, strength)
         return menu, menu.listed(rows.bids, rows.costs)
-
-
-# -- pass 2: what the menu would pay -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class MenuSumsKernel:
-    """The sum of what the menu would pay, and how many it pays."""
-
-    menu: Menu
-
-    @property
-    def columns(self) -> list[str]:
-        """What it reads."""
-        return self.menu.people.columns
-
-    def __call__(self, batch: Batch, start: int | None) -> ExactSums:
-        _, listed = self.menu.listed(self.menu.people.read(batch))
-        return ExactSums.of(listed.payment[listed.payment > 0.0])
 
 
 # -- pass 3: what everybody is promised --------------------------------------------------------------------------------
@@ -124,31 +111,18 @@ class Shares:
         menu, listed = self.menu.listed(rows)
         return menu.shares_from(listed, [(self.total, self.paid)]), listed
 
-
-@dataclass(frozen=True, slots=True)
-class PromisedKernel:
-    """Losses and payments, added up."""
-
-    shares: Shares
-    coin: float
-
-    @property
-    def columns(self) -> list[str]:
-        """What it reads."""
-        return self.shares.menu.people.columns
-
-    def __call__(self, batch: Batch, start: int | None) -> Promised:
-        rows = self.shares.menu.people.read(batch)
-        share, listed = self.shares.listed(rows)
+    def promised(self, rows: Rows, *, coin: float) -> Promised:
+        """Losses and payments, added up."""
+        share, listed = self.listed(rows)
         loss, payment, error = share * listed.loss, share * listed.payment, share * listed.error
-        limit = self.shares.menu.population.largest_cap if rows.limit is None else rows.limit
+        limit = self.menu.population.largest_cap if rows.limit is None else rows.limit
         some = loss > 0.0
         bought = loss[some]
         return Promised(
             losses=ExactSums.of(bought),
             virtual=ExactSums.of(rows.costs[some] * bought),
             payments=ExactSums.of(payment[payment > 0.0]),
-            coins=whole_coins(payment, self.coin) if self.coin else 0,
+            coins=whole_coins(payment, coin) if coin else 0,
             histogram=Histogram.of(bought, COARSE),
             largest_loss=float(loss.max(initial=0.0)),
             largest_payment=float(payment.max(initial=0.0)),
@@ -156,26 +130,11 @@ class PromisedKernel:
             clipped=int(np.count_nonzero(loss > limit)),
         )
 
-
-@dataclass(frozen=True, slots=True)
-class LossWindowKernel:
-    """The sums of losses below a window, and every loss inside."""
-
-    shares: Shares
-    low: float
-    high: float
-
-    @property
-    def columns(self) -> list[str]:
-        """What it reads."""
-        return self.shares.menu.people.columns
-
-    def __call__(self, batch: Batch, start: int | None) -> Window:
-        share, listed = self.shares.listed(self.shares.menu.people.read(batch))
+    def losses(self, rows: Rows, *, listing: Listing) -> Window:
+        """The sums of positive losses below a window, and every loss inside."""
+        share, listed = self.listed(rows)
         loss = share * listed.loss
-        inside, people = np.unique(loss[(loss >= self.low) & (loss <= self.high)], return_counts=True)
-        below = loss[(loss > 0.0) & (loss < self.low)]
-        return Window(below=ExactSums.of(below), costs=inside, people=people.astype(np.int64))
+        return listing.of(loss[loss > 0.0])
 
 
 # -- the writing pass --------------------------------------------------------------------------------------------------
@@ -261,9 +220,9 @@ class SharedOut:
 def solve_menu(run: Run, population: Population, goal: HardBudget, census: Census) -> SharedOut | None:
     """Everybody's share; None if limits clip somebody's, or nothing is bought."""
     menu = Menu.of(run, population, census)
-    sums = run.reduce("adding up the menu", MenuSumsKernel(menu), ExactSums({}))
+    sums = run.add_up("adding up the menu", menu.payments, ExactSums({}))
     shares = Shares(menu=menu, total=float(sums.about(0.0)[0]), paid=sums.count)
-    promised = run.reduce("sharing the budget", PromisedKernel(shares, goal.coin), Promised())
+    promised = run.add_up("sharing the budget", partial(shares.promised, coin=goal.coin), Promised())
     if promised.clipped or promised.losses.count == 0:
         return None
     refuse_unreleasable(promised.largest_loss)
@@ -295,7 +254,9 @@ def _used(run: Run, shares: Shares, promised: Promised, variance: float) -> Used
     low, high = _kappa_between(promised.histogram, float(needed))
     if promised.histogram.most_different(low, high) > MOST_IN_WINDOW:
         raise MarketError("Too many people have nearly equal losses to tell how much of them the best estimate uses.")
-    window = run.reduce("finding what the estimate uses", LossWindowKernel(shares, low, high), Window.nobody())
+    window = run.add_up(
+        "finding what the estimate uses", partial(shares.losses, listing=Listing(0.0, low, high)), Window.nobody()
+    )
     return _kappa(window.settled(), needed, promised.losses.count)
 
 
