@@ -21,7 +21,7 @@ from hushbid.client.views import Invitation
 from hushbid.errors import HushbidError
 from hushbid.priors import parse_prior
 from hushbid.server.bots.bot import Bot, Tally, people
-from hushbid.server.bots.campaigns import play_campaign
+from hushbid.server.bots.campaigns import campaign_of, play_campaign
 from hushbid.server.installation import DataDir
 from hushbid.server.service import Service
 from hushbid.server.service.use_case import Effort
@@ -34,80 +34,6 @@ _PATIENCE = 3
 _AT_ONCE = 8
 _SEED = 7
 _VISITOR = "visitor@example.org"
-
-_SLEEP: dict[str, Any] = {
-    "title": "How long do nurses sleep?",
-    "question": "How many hours did you sleep after your last night shift?",
-    "unit": "hours",
-    "market": {
-        "prior": "uniform:0.5,6",
-        "bounds": [0, 12],
-        "budget": 150,
-        "max_correlation": 0.1,
-        "max_privacy_loss": 1.0,
-        "setting": "central",
-    },
-    "money": {"currency": "EUR"},
-    "server": {
-        "description": "A hospital wants to know whether its new shift plan lets people rest, without learning"
-        " about anybody in particular.\n\nThe average goes to the works council and to management,"
-        " both on the same day.",
-        "participation_fee": 1.0,
-        "public_estimate": True,
-    },
-}
-_RENT: dict[str, Any] = {
-    "title": "What share of income goes into rent?",
-    "question": "What share of your income went into rent last month?",
-    "unit": "%",
-    "market": {
-        "prior": "uniform:0.5,2",
-        "bounds": [0, 100],
-        "buyer_weight": 0.4,
-        "max_correlation": 0.1,
-        "max_privacy_loss": 2.0,
-        "setting": "local",
-    },
-    "money": {"currency": "EUR"},
-    "server": {
-        "description": "A tenants' association compares districts. Nobody there should learn what you"
-        " earn or pay, so your own browser adds the noise.",
-        "participation_fee": 0.5,
-    },
-}
-_COMMUTE: dict[str, Any] = {
-    "title": "How long is your way to work?",
-    "question": "How many minutes did your way to work take today?",
-    "unit": "minutes",
-    "market": {
-        "prior": "uniform:0.5,6",
-        "bounds": [0, 120],
-        "hard_budget": 400,
-        "max_correlation": 0.1,
-        "max_privacy_loss": 1.0,
-        "setting": "central",
-    },
-    "money": {"currency": "EUR"},
-    "server": {
-        "description": "The city plans a new bus line and wants to know how long people travel."
-        " It learns an average, not where you live.",
-        "participation_fee": 1.0,
-        "single_visit": True,
-        "consent": {
-            "controller": "Office for Traffic, Example Town",
-            "contact": "traffic@example.org",
-            "purpose": "To decide where a new bus line is needed most.",
-        },
-        "observer": "your employer",
-        "statement": "Did your way to work take more than an hour?",
-        "payout": "email",
-    },
-}
-_DRAFT: dict[str, Any] = {**_COMMUTE, "title": "How often do people see a doctor?", "unit": "visits"}
-_DRAFT |= {"question": "How many times did you see a doctor last year?"}
-_DRAFT["market"] = {**_COMMUTE["market"], "bounds": [0, 30]}
-_DRAFT["server"] = {**_COMMUTE["server"], "statement": "Did you see a doctor more than ten times?", "description": ""}
-_DRAFT["server"] |= {"consent": {}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -172,8 +98,8 @@ class Demo:
             Transport(self._url, attempts=_PATIENCE) as transport,
         ):
             # one that is over, a draft, one in delivery, one in bidding: something in every state
-            play_campaign(analyst, _SLEEP, n=60, seed=_SEED, connections=_AT_ONCE, identities=True)
-            analyst.draft(_DRAFT)
+            play_campaign(analyst, campaign_of("sleep"), n=60, seed=_SEED, connections=_AT_ONCE, identities=True)
+            analyst.draft(campaign_of("doctor"))
             giving, deliverers = self._in_delivery(analyst, transport)
             naming, bidders = self._in_bidding(analyst, transport)
             self._ready(Invited(naming=naming, giving=giving))
@@ -181,7 +107,7 @@ class Demo:
 
     def _in_delivery(self, analyst: AnalystClient, transport: Transport) -> tuple[str, list[Bot]]:
         """Open a campaign and let everybody bid, the visitor a price at which something is bought."""
-        campaign, visitor, bots = self._opened(analyst, transport, _RENT, 30)
+        campaign, visitor, bots = self._opened(analyst, transport, campaign_of("rent"), 30)
         _all_at_once(Bot.bid, bots)
         client = ParticipantClient(self._url, visitor.token, keeper=self._memory, transport=transport)
         client.bid(0.6)
@@ -193,7 +119,7 @@ class Demo:
 
     def _in_bidding(self, analyst: AnalystClient, transport: Transport) -> tuple[str, list[Bot]]:
         """Open a campaign in which the visitor has not answered yet."""
-        _, visitor, bots = self._opened(analyst, transport, _COMMUTE, 40)
+        _, visitor, bots = self._opened(analyst, transport, campaign_of("commute"), 40)
         return visitor.link, bots
 
     def _opened(

@@ -8,10 +8,12 @@ nothing may be lost, doubled or changed. `hushbid.server.bots.bot` says what a s
 import math
 import threading
 import time
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -24,23 +26,18 @@ from hushbid.server.bots.bot import MIXTURE, Bot, Person, Tally, people
 from hushbid.server.model.settings import CampaignSettings
 from hushbid.verification.receipts import verify_log
 
-SETTINGS: dict[str, Any] = {
-    "title": "How long do bots sleep?",
-    "question": "How many hours did you sleep last night?",
-    "market": {
-        "prior": "uniform:1,3",
-        "bounds": [0, 12],
-        "buyer_weight": 500.0,
-        "max_correlation": 0.1,
-        "max_privacy_loss": 2.0,
-        "setting": "central",
-    },
-    "money": {"currency": "EUR"},
-    "server": {"participation_fee": 1.0, "minimum_people": 5},
-}
 _POLL_SECONDS = 0.5
 PATIENCE = 14
 """How often bots ask a server that does not answer: half a minute in all."""
+
+
+def campaign_of(name: str) -> dict[str, Any]:
+    """Return what one of our own campaign files states: bots, commute, doctor, rent or sleep."""
+    return tomllib.loads(files("hushbid.server.bots").joinpath(f"{name}.toml").read_text(encoding="utf-8"))
+
+
+SETTINGS = campaign_of("bots")
+"""What bots play unless they are given a campaign."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

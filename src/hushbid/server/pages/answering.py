@@ -178,7 +178,6 @@ async def choice_page(visit: PageRequest, view: ParticipationView, given: Price,
     price = given.bid * step if given.bid is not None else None
     several = len(view.questions) > 1
     risk = consent.contrast_of(visit.texts, asked.document["stated"], step, several=several, brief=True)
-    contrast = risk.to_dict()["texts"]
     return visit.page(
         "participant/choice.html",
         status=status,
@@ -195,7 +194,6 @@ async def choice_page(visit: PageRequest, view: ParticipationView, given: Price,
         around=choice.around(menu, suggested, step, largest=largest),
         truth=suggested,
         halves=choice.steps_below_and_above(step, view.max_privacy_loss),
-        contrast=contrast,
-        dots=consent.contrast_dots(contrast, step),
+        contrast=risk.to_dict()["texts"],
         chart=pictures.menu_chart(visit.texts, visit.write, menu, step, price=price, currency=view.currency),
     )

@@ -10,17 +10,14 @@ which nobody gets beyond e^ε/(1 + e^ε) through what she gives, since odds chan
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
 
-from markupsafe import Markup
-
 from hushbid.server.model.agreement import Passage
 from hushbid.server.model.views import MenuView, ParticipationView
-from hushbid.server.pages import pictures
 from hushbid.server.pages.wording import Texts, Writing, languages
 from hushbid.server.service import Service
 
@@ -66,14 +63,11 @@ def told_by(service: Service, secret: str, t: Texts, view: ParticipationView) ->
 
 
 def article(document: Mapping[str, Any], *moments: datetime | None) -> dict[str, Any]:
-    """All that the template of a document needs: its words, with these moments also as markup, and its pictures."""
+    """All that the template of a document needs: its words, with these moments also as markup, and how many of a
+    hundred dots its picture fills."""
     write = Writing(languages()[document["language"]])
-    [risk] = [one["texts"] for one in document["told"] if one["shape"] == "contrast"]
-    return {
-        "document": document,
-        "shown": partial(write.timed, moments=moments),
-        "dots": contrast_dots(risk, float(document["stated"]["largest_loss"])),
-    }
+    most = write.chances(float(document["stated"]["largest_loss"]))
+    return {"document": document, "shown": partial(write.timed, moments=moments), "most": most}
 
 
 def contrast_of(t: Texts, stated: Mapping[str, Any], loss: float, *, several: bool, brief: bool = False) -> Passage:
@@ -97,12 +91,6 @@ def contrast_of(t: Texts, stated: Mapping[str, Any], loss: float, *, several: bo
         *(("", note) for note in notes),
     )
     return Passage(shape="contrast", heading=t.coded("risk.heading"), texts=texts)
-
-
-def contrast_dots(texts: Sequence[Mapping[str, str]], loss: float) -> tuple[Markup, Markup]:
-    """The two pictures of a contrast, with its own words for those who do not see them."""
-    without, taking_part = ((texts[place]["term"], texts[place]["text"]) for place in (4, 6))
-    return pictures.dots(0.0, without, name="without"), pictures.dots(loss, taking_part, name="with")
 
 
 def _asked(t: Texts, w: Writing, view: ParticipationView) -> tuple[Passage, ...]:

@@ -9,14 +9,16 @@ from datetime import datetime
 from typing import Any
 
 from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
 
 from hushbid.errors import Conflict, InputError, NotAllowed
 from hushbid.server.http.auth import CSRF_HEADER
 from hushbid.server.http.downloads import download
-from hushbid.server.http.schemas import Body, answer
+from hushbid.server.http.schemas import answer
 from hushbid.server.model.states import CampaignState, ParticipantState
 from hushbid.server.model.views import ParticipationView
-from hushbid.server.pages import answering, consent, pictures
+from hushbid.server.pages import answering, consent
 from hushbid.server.pages.answering import Price, answers_page, choice_page, given_in, price_before, price_typed
 from hushbid.server.pages.choice import step_of
 from hushbid.server.pages.entry import entry_page
@@ -26,7 +28,6 @@ from hushbid.server.pages.wording import languages, sureness
 from hushbid.server.service import Service
 from hushbid.server.service.bodies import Delivery
 
-_DELIVERY = Body(Delivery)
 _LONGEST_HANDLE = 1000
 _C, _P = CampaignState, ParticipantState
 _LEFT = {_P.EXCLUDED: "excluded", _P.DECLINED: "declined", _P.WITHDRAWN: "withdrawn"}
@@ -132,7 +133,6 @@ async def _standing(visit: PageRequest, *, notice: str | None = None, status: in
         "ways": await visit.ask(visit.service.devices),
         "stage": stage,
         "notice": notice,
-        "sureness": sureness,
         "visit_stages": answering.SINGLE_VISIT_STAGES,
         "asked": answering.empty(visit, view),
         "survey": answering.survey_of(view),
@@ -150,7 +150,7 @@ async def _standing(visit: PageRequest, *, notice: str | None = None, status: in
     elif stage == "offer":
         assert view.promised is not None
         # the nonce names the delivery that this page's form makes
-        values |= {"bar": pictures.sure_bar(sureness(view.promised)), "nonce": secrets.token_hex(16)}
+        values |= {"share": sureness(view.promised), "nonce": secrets.token_hex(16)}
         template = "participant/offer.html"
     elif view.payout != "none":
         values["paying"] = await visit.ask(visit.service.payout)
@@ -309,7 +309,11 @@ async def deliver_value(turn: _Turn) -> Response:
 async def deliver_message(visit: PageRequest) -> Response:
     """Take what the browser made of a value: the same body as the API's, from the page's script."""
     visit.require_unforged(visit.request.headers.get(CSRF_HEADER, ""))
-    given = await _DELIVERY.received(visit.request)
+    try:
+        given = Delivery.model_validate_json(await visit.request.body())
+    except ValidationError as wrong:
+        found = wrong.errors(include_url=False, include_input=False)
+        raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in found]) from None
     if given.message is None:
         raise InputError("message must be one made by privatize: the value itself must not be sent.", field="message")
     await asyncio.wrap_future(visit.service.deliver.soon(visit.token, given.message, nonce=given.nonce))
@@ -397,6 +401,6 @@ async def export(turn: _Turn) -> Response:
 @_page("GET /p/given-up")
 async def given_up(turn: _Turn) -> Response:
     """What she has given up over all campaigns."""
-    privacy_account = await turn.visit.ask(turn.visit.service.personal_account)
-    bar = pictures.sure_bar(sureness(privacy_account.given_up))
-    return turn.visit.page("participant/given_up.html", privacy_account=privacy_account, view=turn.view, bar=bar)
+    found = await turn.visit.ask(turn.visit.service.personal_account)
+    share = sureness(found.given_up)
+    return turn.visit.page("participant/given_up.html", privacy_account=found, view=turn.view, share=share)

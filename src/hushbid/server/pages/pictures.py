@@ -1,7 +1,6 @@
-"""Pictures, drawn on the server: no picture needs a script, and each says in words what it shows."""
+"""Pictures with a scale, drawn on the server: no picture needs a script, and each says in words what it shows."""
 
 import math
-from collections.abc import Sequence
 
 from markupsafe import Markup
 
@@ -10,8 +9,6 @@ from hushbid.report.svg import (
     Scale,
     axis_x,
     axis_y,
-    box,
-    dot,
     line,
     margin_for,
     mark,
@@ -20,10 +17,8 @@ from hushbid.report.svg import (
     rule,
 )
 from hushbid.server.model.views import MenuView
-from hushbid.server.pages.wording import Texts, Writing, sureness
+from hushbid.server.pages.wording import Texts, Writing
 
-_DOT, _GAP = 5.0, 15.0
-_BAR = 600.0
 _TENTH = 1.2815515655446004
 """The 90 % quantile of the standard normal distribution."""
 
@@ -41,26 +36,6 @@ STATE_COLOURS = {
     "excluded": "p-absent",
 }
 """How each state of a person is coloured; also the order in which they are drawn."""
-
-
-def dots(privacy_loss: float, said: tuple[str, str], *, name: str) -> Markup:
-    """A hundred chances: the fifty of a toss-up, those that may be added at most, and the rest.
-
-    ``said`` is a title and a description, for those who do not see it.
-    """
-    most = math.ceil(100.0 * sureness(privacy_loss) - 1e-9)
-    marks: list[Markup] = []
-    for place in range(100):
-        x, y = _GAP * (place % 10) + _GAP / 2, _GAP * (place // 10) + _GAP / 2
-        kind = "dot-even" if place < 50 else "dot-more" if place < most else "dot-rest"
-        marks.append(dot(x, y, _DOT, kind))
-    return _shown(
-        Drawing(width=10 * _GAP, height=10 * _GAP, marks=tuple(marks)),
-        name=f"dots-{name}",
-        title=said[0],
-        description=said[1],
-        class_="dots",
-    )
 
 
 def menu_chart(t: Texts, w: Writing, menu: MenuView, step: float, *, price: float | None, currency: str) -> Markup:
@@ -162,44 +137,6 @@ def price_chart(t: Texts, w: Writing, low: float, high: float, *, currency: str,
     return _shown(
         drawn, name="prices-picture", title=t("How prices are spread"), description=description, class_="prices"
     )
-
-
-def sure_bar(share: float) -> Markup:
-    """A bar from even odds to how sure somebody can become; its words stand beside it."""
-    length = _BAR * min(max(share, 0.0), 1.0)
-    marks = (
-        box(0, 0, _BAR, 12, "track", radius=6),
-        mark("rect", x=0, y=0, width=f"{length:.1f}", height=12, rx=6, class_="s1 sure-length"),
-        box(0, 0, _BAR / 2, 12, "s5", radius=6),
-        rule(_BAR / 2, -3, _BAR / 2, 15, "mark"),
-    )
-    return _bare(marks, height=12.0)
-
-
-def people_bar(people: dict[str, int]) -> Markup:
-    """How many people are in which state, one beside the other; the numbers stand in a table below."""
-    total = max(sum(people.values()), 1)
-    marks: list[Markup] = [box(0, 0, _BAR, 20, "track", radius=3)]
-    x = 0.0
-    for state, colour in STATE_COLOURS.items():
-        width = _BAR * people.get(state, 0) / total
-        marks.append(mark("rect", x=f"{x:.2f}", y=0, width=f"{width:.2f}", height=20, class_=colour, data_state=state))
-        x += width
-    return _bare(marks, height=20.0)
-
-
-def _bare(marks: Sequence[Markup], *, height: float) -> Markup:
-    """A picture whose numbers stand beside it, so that a reader need not be told twice."""
-    drawn = mark(
-        "svg",
-        *marks,
-        class_="chart bar",
-        viewBox=f"0 -4 {_BAR:.0f} {height + 8:.0f}",
-        preserveAspectRatio="none",
-        aria_hidden="true",
-        focusable="false",
-    )
-    return Markup(drawn)
 
 
 def _shown(drawing: Drawing, *, name: str, title: str, description: str, class_: str = "") -> Markup:

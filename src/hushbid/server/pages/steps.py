@@ -115,7 +115,6 @@ def _monitored(visit: PageRequest, jobs: tuple[JobView, ...]) -> dict[str, Any]:
         "foremost": _foremost(view),
         "steps": steps if visit.who.role == "analyst" else (),
         "prior": prices_typed(settings.market.model_dump(include={"prior"}), visit.write)["prior"],
-        "people_bar": pictures.people_bar(view.people),
         "states": pictures.STATE_COLOURS,
         "total": sum(view.people.values()),
         "money": visit.money(),

@@ -159,9 +159,13 @@ class Writing:
             return self.texts("over {number}", number=f"{self.fixed(99.9, 1)}{NBSP}%")
         return f"{self.number(tenths / 10.0)}{NBSP}%"
 
+    def chances(self, privacy_loss: float) -> int:
+        """The same as a whole number out of 100, rounded up."""
+        return math.ceil(100.0 * sureness(privacy_loss) - 1e-9)
+
     def out_of_100(self, privacy_loss: float) -> str:
-        """The same as a whole number out of 100, rounded up; with a decimal where 100 would be said."""
-        whole = math.ceil(100.0 * sureness(privacy_loss) - 1e-9)
+        """The same as it is written; with a decimal where 100 would be said."""
+        whole = self.chances(privacy_loss)
         return str(whole) if whole < 100 else self.sure(privacy_loss).removesuffix(f"{NBSP}%")
 
     def at_most(self, value: float, digits: int = 3) -> str:

@@ -26,7 +26,7 @@ from hushbid.server.service.forecast import menus, preview
 from hushbid.server.service.use_case import Route, ServiceContext, begins, changes, steps
 from hushbid.server.service.views_of import campaign_view, menus_text, spending_text
 from hushbid.server.service.what_if import WhatIf, people_like, what_if
-from hushbid.server.store import campaigns, events, jobs, links, participants, privacy_account
+from hushbid.server.store import campaigns, events, jobs, participants, privacy_account, schema
 from hushbid.server.store.database import Transaction
 from hushbid.server.store.schema import new_id, plain_text
 
@@ -109,7 +109,8 @@ def _store(
     if columns["stated"] is not None:
         columns["stated"].require_people(tx.installation.least_people)
     state = CampaignState.DRAFT.value
-    campaigns.add(tx.connection, id=campaign_id, state=state, created_at=tx.at, created_by=who.id, **columns)
+    row = {"id": campaign_id, "state": state, "created_at": tx.at, "created_by": who.id, **columns}
+    schema.add(tx.connection, schema.campaigns, row)
     events.append(tx, campaign_id, "drafted", {"by": who.name, **origin})
     return campaign_view(tx.connection, campaigns.get(tx.connection, campaign_id))
 
@@ -129,12 +130,8 @@ def discard(tx: Transaction, who: Principal, campaign_id: str) -> None:
     """Delete a draft with everything that belongs to it, the people who were invited included."""
     campaign = campaigns.get(tx.connection, campaign_id)
     rules.require_state(campaign, CampaignState.DRAFT, to="discard it")
-    jobs.remove_all(tx.connection, campaign_id)
-    links.remove_all(tx.connection, campaign_id)
-    participants.remove_all(tx.connection, campaign_id)
+    campaigns.discard(tx.connection, campaign_id)
     tx.erases = True
-    events.remove_all(tx.connection, campaign_id)
-    campaigns.remove(tx.connection, campaign_id)
 
 
 @steps(

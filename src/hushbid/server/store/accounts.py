@@ -1,26 +1,35 @@
 """Users, their sessions and tokens, and failed log-ins."""
 
-from typing import Any
-
-from sqlalchemy import Connection, Select, select, update
+from sqlalchemy import Connection, select
 
 from hushbid.server.model.entities import User
-from hushbid.server.store.schema import add, api_tokens, hashed, login_failures, remove, sessions, users
+from hushbid.server.store.schema import (
+    add,
+    all_of,
+    api_tokens,
+    change,
+    hashed,
+    login_failures,
+    one_of,
+    remove,
+    sessions,
+    users,
+)
 
 
 def user_named(connection: Connection, name: str) -> User | None:
     """The user with that name."""
-    return _user(connection, select(users).where(users.c.name == name))
+    return one_of(connection, User, select(users).where(users.c.name == name))
 
 
 def all_users(connection: Connection) -> list[User]:
     """Everybody who can log in, by name."""
-    return [User(**row._mapping) for row in connection.execute(select(users).order_by(users.c.name))]
+    return all_of(connection, User, select(users).order_by(users.c.name))
 
 
 def set_password(connection: Connection, user_id: str, password: str) -> None:
     """Store another password hash, and end the user's sessions."""
-    connection.execute(update(users).where(users.c.id == user_id).values(password=password))
+    change(connection, users, user_id, password=password)
     remove(connection, sessions, user_id=user_id)
 
 
@@ -54,7 +63,7 @@ def add_api_token(connection: Connection, *, token: str, user_id: str, label: st
 def token_user(connection: Connection, token: str) -> User | None:
     """Whose token this is."""
     query = select(users).join(api_tokens, api_tokens.c.user_id == users.c.id)
-    return _user(connection, query.where(api_tokens.c.token == hashed(token)))
+    return one_of(connection, User, query.where(api_tokens.c.token == hashed(token)))
 
 
 def failures(connection: Connection, subject: str) -> tuple[int, str]:
@@ -69,8 +78,3 @@ def set_failures(connection: Connection, subject: str, count: int, blocked_until
     remove(connection, login_failures, subject=subject)
     if count:
         add(connection, login_failures, {"subject": subject, "failures": count, "blocked_until": blocked_until})
-
-
-def _user(connection: Connection, query: Select[Any]) -> User | None:
-    row = connection.execute(query).one_or_none()
-    return None if row is None else User(**row._mapping)

@@ -4,7 +4,7 @@ import gzip
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Text, bindparam, select, tuple_, type_coerce, update
+from sqlalchemy import Connection, Text, bindparam, delete, select, tuple_, type_coerce, update
 
 from hushbid.common.documents import canonical, parsed
 from hushbid.errors import Conflict, NotFound
@@ -13,15 +13,19 @@ from hushbid.server.model.entities import Campaign, Participant
 from hushbid.server.model.states import CampaignState
 from hushbid.server.store import schema
 from hushbid.server.store.database import Transaction
-from hushbid.server.store.schema import campaigns, plain_text, plain_values, records, releases
+from hushbid.server.store.schema import (
+    campaigns,
+    events,
+    links,
+    participants,
+    plain_text,
+    plain_values,
+    records,
+    releases,
+)
 
 _LEVEL = 4
 _BY_ID = select(campaigns).where(campaigns.c.id == bindparam("id"))
-
-
-def add(connection: Connection, **columns: Any) -> None:
-    """Store a new campaign."""
-    schema.add(connection, campaigns, columns)
 
 
 def get(connection: Connection, campaign_id: str) -> Campaign:
@@ -48,7 +52,7 @@ def of_participant(tx: Transaction, participant: Participant) -> Campaign:
 
 def change(connection: Connection, campaign_id: str, **columns: Any) -> None:
     """Set columns, whatever the state."""
-    connection.execute(update(campaigns).where(campaigns.c.id == campaign_id).values(**columns))
+    schema.change(connection, campaigns, campaign_id, **columns)
 
 
 def step(connection: Connection, campaign: Campaign, to: CampaignState, **columns: Any) -> None:
@@ -64,8 +68,13 @@ def step(connection: Connection, campaign: Campaign, to: CampaignState, **column
         raise Conflict("Somebody else moved the campaign on at the same moment: look again.")
 
 
-def remove(connection: Connection, campaign_id: str) -> None:
-    """Remove a campaign that nothing refers to."""
+def discard(connection: Connection, campaign_id: str) -> None:
+    """Remove a draft with everything that belongs to it."""
+    people = select(participants.c.id).where(participants.c.campaign_id == campaign_id)
+    connection.execute(delete(links).where(links.c.participant_id.in_(people)))
+    schema.remove(connection, schema.jobs, campaign=campaign_id)
+    for table in (participants, events):
+        schema.remove(connection, table, campaign_id=campaign_id)
     schema.remove(connection, campaigns, id=campaign_id)
 
 
@@ -74,15 +83,13 @@ def newest(connection: Connection, *, before: tuple[str, str] | None, limit: int
     query = select(campaigns).order_by(campaigns.c.created_at.desc(), campaigns.c.id.desc()).limit(limit)
     if before is not None:
         query = query.where(tuple_(campaigns.c.created_at, campaigns.c.id) < before)
-    return [Campaign(**row._mapping) for row in connection.execute(query)]
+    return schema.all_of(connection, Campaign, query)
 
 
 def in_states(connection: Connection, *states: CampaignState) -> list[Campaign]:
     """All campaigns in certain states, oldest first."""
     query = select(campaigns).where(campaigns.c.state.in_([state.value for state in states]))
-    return [
-        Campaign(**row._mapping) for row in connection.execute(query.order_by(campaigns.c.created_at, campaigns.c.id))
-    ]
+    return schema.all_of(connection, Campaign, query.order_by(campaigns.c.created_at, campaigns.c.id))
 
 
 def over_with_key(connection: Connection) -> list[Campaign]:
@@ -91,7 +98,7 @@ def over_with_key(connection: Connection) -> list[Campaign]:
     query = select(campaigns).where(
         campaigns.c.state.in_(over), campaigns.c.key_destroyed_at.is_(None), campaigns.c.opened_at.is_not(None)
     )
-    return [Campaign(**row._mapping) for row in connection.execute(query)]
+    return schema.all_of(connection, Campaign, query)
 
 
 def over_with_payouts(connection: Connection) -> list[Campaign]:
@@ -101,7 +108,7 @@ def over_with_payouts(connection: Connection) -> list[Campaign]:
         campaigns.c.payouts_destroyed_at.is_(None),
         type_coerce(campaigns.c.stated, Text).like('%"payout":"%'),  # it is not stored where nobody is asked
     )
-    return [Campaign(**row._mapping) for row in connection.execute(query)]
+    return schema.all_of(connection, Campaign, query)
 
 
 def packed(record: Record) -> bytes:

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Row, bindparam, insert, select
 
 from hushbid.receipts.log import Event, Head, next_event
 from hushbid.server.store.database import Transaction
-from hushbid.server.store.schema import events, plain_text, plain_values, remove
+from hushbid.server.store.schema import events, plain_text, plain_values
 
 _HEADS = select(events.c.number, events.c.at, events.c.hash)
 _LAST = _HEADS.where(events.c.campaign_id == bindparam("campaign_id")).order_by(events.c.number.desc()).limit(1)
@@ -71,11 +71,6 @@ def ever_invited(tx: Transaction, campaign_id: str) -> int:
     tx.memory.write(tx.connection)  # what is read next must see it
     query = select(events.c.body).where(events.c.campaign_id == campaign_id, events.c.kind == "invited")
     return sum(int(plain_values(body)["people"]) for body in tx.connection.execute(query).scalars())
-
-
-def remove_all(connection: Connection, campaign_id: str) -> None:
-    """Remove a chain, with its campaign."""
-    remove(connection, events, campaign_id=campaign_id)
 
 
 def _event(row: Row[Any]) -> Event:

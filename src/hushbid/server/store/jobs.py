@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, delete, select
 
 from hushbid.errors import NotFound
 from hushbid.server.model.views import JobView
@@ -18,33 +18,27 @@ def add(connection: Connection, job: JobView) -> None:
 
 def change(connection: Connection, job_id: str, **columns: Any) -> None:
     """Set columns of a job."""
-    connection.execute(update(jobs).where(jobs.c.id == job_id).values(**columns))
+    schema.change(connection, jobs, job_id, **columns)
 
 
 def get(connection: Connection, job_id: str) -> JobView:
     """The job with that id."""
-    row = connection.execute(select(jobs).where(jobs.c.id == job_id)).one_or_none()
-    if row is None:
+    found = schema.one_of(connection, JobView, select(jobs).where(jobs.c.id == job_id))
+    if found is None:
         raise NotFound("There is no such job.")
-    return JobView(**row._mapping)
+    return found
 
 
 def of_campaign(connection: Connection, campaign_id: str) -> list[JobView]:
     """A campaign's jobs, newest first."""
     query = select(jobs).where(jobs.c.campaign == campaign_id).order_by(jobs.c.started_at.desc(), jobs.c.id.desc())
-    return [JobView(**row._mapping) for row in connection.execute(query)]
+    return schema.all_of(connection, JobView, query)
 
 
 def running(connection: Connection, campaign_id: str | None = None) -> list[JobView]:
     """All jobs that are not finished, or those of one campaign; oldest first."""
     query = select(jobs).where(jobs.c.state == "running").order_by(jobs.c.started_at, jobs.c.id)
-    found = [JobView(**row._mapping) for row in connection.execute(query)]
-    return [job for job in found if campaign_id in (None, job.campaign)]
-
-
-def remove_all(connection: Connection, campaign_id: str) -> None:
-    """Remove a campaign's jobs."""
-    schema.remove(connection, jobs, campaign=campaign_id)
+    return [job for job in schema.all_of(connection, JobView, query) if campaign_id in (None, job.campaign)]
 
 
 def remembered(connection: Connection, key: str) -> tuple[str, bytes] | None:

@@ -1,10 +1,10 @@
 """Links, and the secrets they were exchanged for."""
 
-from sqlalchemy import Connection, delete, or_, select, update
+from sqlalchemy import Connection, or_, select, update
 
 from hushbid.server.model.access import EndedBy, Link, LinkInvalid
 from hushbid.server.store import schema
-from hushbid.server.store.schema import hashed, links, participants
+from hushbid.server.store.schema import hashed, links
 
 _C = links.c
 
@@ -19,16 +19,16 @@ def add(connection: Connection, people: dict[str, str], *, made_by: str, at: str
 
 def of_token(connection: Connection, token: str) -> Link:
     """The link with that token."""
-    found = connection.execute(select(links).where(_C.token == hashed(token))).one_or_none()
+    found = schema.one_of(connection, Link, select(links).where(_C.token == hashed(token)))
     if found is None:
         raise LinkInvalid("unknown")
-    return Link(**found._mapping)
+    return found
 
 
 def of_participant(connection: Connection, participant_id: str) -> list[Link]:
     """All links of one person, in the order in which they were made."""
     query = select(links).where(_C.participant_id == participant_id).order_by(_C.made_at, _C.token)
-    return [Link(**found._mapping) for found in connection.execute(query)]
+    return schema.all_of(connection, Link, query)
 
 
 def is_secret(connection: Connection, secret: str) -> bool:
@@ -77,9 +77,3 @@ def let_only_read(connection: Connection, participant_id: str, *, but: str) -> N
 def remove(connection: Connection, participant_id: str) -> None:
     """Remove the links of one person, with the secrets they were exchanged for."""
     schema.remove(connection, links, participant_id=participant_id)
-
-
-def remove_all(connection: Connection, campaign_id: str) -> None:
-    """Remove the links of everybody in a campaign."""
-    people = select(participants.c.id).where(participants.c.campaign_id == campaign_id)
-    connection.execute(delete(links).where(_C.participant_id.in_(people)))

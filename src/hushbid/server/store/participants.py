@@ -79,7 +79,7 @@ def _one(connection: Connection, missing: str, *where: ColumnElement[bool]) -> P
 
 def change(connection: Connection, participant_id: str, **columns: Any) -> None:
     """Set columns of one participant."""
-    connection.execute(update(participants).where(_C.id == participant_id).values(**columns))
+    schema.change(connection, participants, participant_id, **columns)
 
 
 def acting(tx: Transaction, secret: str) -> Participant:
@@ -176,11 +176,6 @@ def remove(tx: Transaction, participant_id: str) -> None:
     for secret in [secret for secret, (who, _) in tx.memory.holders.items() if who == participant_id]:
         del tx.memory.holders[secret]
     schema.remove(tx.connection, participants, id=participant_id)
-
-
-def remove_all(connection: Connection, campaign_id: str) -> None:
-    """Remove everybody from a campaign."""
-    schema.remove(connection, participants, campaign_id=campaign_id)
 
 
 def listed(connection: Connection, campaign_id: str, *, after: int, limit: int) -> list[Participant]:

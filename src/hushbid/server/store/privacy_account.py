@@ -6,7 +6,7 @@ from fractions import Fraction
 from sqlalchemy import Connection, delete, select, tuple_, update
 
 from hushbid.server.model.views import AccountRow
-from hushbid.server.store.schema import add, new_id, people, privacy_account, remove
+from hushbid.server.store.schema import add, all_of, new_id, people, privacy_account, remove
 
 _AT_ONCE = 500
 _C = privacy_account.c
@@ -67,7 +67,7 @@ def settle(connection: Connection, campaign_id: str, person_id: str, *, kind: st
 def of_person(connection: Connection, person_id: str) -> list[AccountRow]:
     """Everything one person gave up, oldest first."""
     query = select(privacy_account).where(_C.person == person_id).order_by(_C.at, _C.campaign)
-    return [AccountRow(**row._mapping) for row in connection.execute(query)]
+    return all_of(connection, AccountRow, query)
 
 
 def listed(connection: Connection, *, after: tuple[str, str] | None, limit: int) -> list[AccountRow]:
@@ -75,7 +75,7 @@ def listed(connection: Connection, *, after: tuple[str, str] | None, limit: int)
     query = select(privacy_account).order_by(_C.person, _C.campaign).limit(limit)
     if after is not None:
         query = query.where(tuple_(_C.person, _C.campaign) > after)
-    return [AccountRow(**row._mapping) for row in connection.execute(query)]
+    return all_of(connection, AccountRow, query)
 
 
 def campaigns_known(connection: Connection) -> set[str]:

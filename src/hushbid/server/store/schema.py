@@ -12,7 +12,7 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from functools import lru_cache
 from types import NoneType
-from typing import Any, get_args, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from sqlalchemy import (
     BigInteger,
@@ -26,6 +26,7 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    Select,
     Table,
     Text,
     TypeDecorator,
@@ -33,6 +34,7 @@ from sqlalchemy import (
     delete,
     insert,
     type_coerce,
+    update,
 )
 from sqlalchemy.types import TypeEngine
 
@@ -43,6 +45,7 @@ from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.model.states import CampaignState, ParticipantState
 from hushbid.server.model.views import AccountRow, JobView
 
+E = TypeVar("E")
 TOKEN_BYTES = 32
 metadata = MetaData(
     naming_convention={
@@ -282,6 +285,22 @@ def new_token(kind: str) -> str:
 def hashed(token: str) -> str:
     """What is stored of a token: it has 256 random bits, so a plain hash is as good as any."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def all_of(connection: Connection, entity: type[E], query: Select[Any]) -> list[E]:
+    """The rows that a query finds, as entities."""
+    return [entity(**row._mapping) for row in connection.execute(query)]
+
+
+def one_of(connection: Connection, entity: type[E], query: Select[Any]) -> E | None:
+    """The one row that a query finds, if there is one."""
+    row = connection.execute(query).one_or_none()
+    return None if row is None else entity(**row._mapping)
+
+
+def change(connection: Connection, table: Table, id_: str, **columns: Any) -> None:
+    """Set columns of the row with that id."""
+    connection.execute(update(table).where(table.c.id == id_).values(**columns))
 
 
 def add(connection: Connection, table: Table, *rows: Mapping[str, Any]) -> None:
