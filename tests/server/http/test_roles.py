@@ -108,7 +108,7 @@ def test_only_analysts_change_campaigns_and_only_participants_their_part() -> No
             assert route.by == ("analyst" if method != "GET" or path.split("/")[-1] in names else "staff"), operation
 
 
-WITH_BODIES = [operation for operation, route in OPERATIONS.items() if "requestBody" in (route.openapi_extra or {})]
+WITH_BODIES = [operation for operation, route in OPERATIONS.items() if route.body_field is not None]
 
 
 @each("operation", [one for one in WITH_BODIES if one != ("POST", "/session")])

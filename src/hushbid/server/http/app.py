@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
 
 from fastapi import FastAPI
 
@@ -12,11 +11,10 @@ from hushbid.server.faults import log_fault
 from hushbid.server.http import downloads
 from hushbid.server.http.auth import PREFIX, ApiRoute, AppState, Authentication
 from hushbid.server.http.middleware import AsPage, Middleware
-from hushbid.server.http.problems import Problem, handle_problems
+from hushbid.server.http.problems import handle_problems
 from hushbid.server.http.routes import SESSION_ROUTES, use_case_routes
-from hushbid.server.http.schemas import LogIn, document
+from hushbid.server.http.schemas import document
 from hushbid.server.service import Service
-from hushbid.server.service.registry import reached
 
 _TICK_SECONDS = 2.0
 
@@ -62,9 +60,7 @@ def create_app(
     app.add_middleware(Authentication, routes=routes)
     app.add_middleware(Middleware, https=https, hosts=hosts, as_page=pages(app))
     roles = {(method, route.path): route.by for route in routes for method in route.methods or ()}
-    models: list[type[Any]] = [Problem, LogIn]
-    models += [use_case.body for use_case, _ in reached().values() if use_case.body is not None]
-    app.openapi = lambda: document(app, roles, models)  # type: ignore[method-assign]
+    app.openapi = lambda: document(app, roles)  # type: ignore[method-assign]
     return app
 
 

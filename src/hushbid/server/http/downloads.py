@@ -1,6 +1,5 @@
 """Files to take away, and the routes that answer with one: receipts, keys, the log, the record, tables, the report."""
 
-import inspect
 import io
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -17,12 +16,13 @@ from hushbid.errors import NotFound
 from hushbid.receipts.log import to_lines
 from hushbid.record import Record
 from hushbid.server.http.auth import ApiRoute, app_of, caller_of
-from hushbid.server.http.routes import CampaignId, Language, api_route
+from hushbid.server.http.routes import api_route, signed
 from hushbid.server.http.schemas import Health, answer
 from hushbid.server.model.access import Role
 from hushbid.server.model.payment_views import Awaited, AwaitedRow, PaymentFile
 from hushbid.server.model.views import Principal
 from hushbid.server.service import Service
+from hushbid.server.service.use_case import Route
 
 _AGREED = ("id", "label", "at", "version", "language")
 _AMOUNTS = ("payment", "fee", "paid", "due")
@@ -181,12 +181,10 @@ Made = TypeVar("Made", bound=Callable[..., Response])
 Filled = TypeVar("Filled", bound=Callable[..., bytes])
 
 
-def _file(
-    address: str, *, by: Role, summary: str, holds: type[Response] | str, computes: bool = False, **more: Any
-) -> Callable[[Made], Made]:
+def _file(route: Route, *, holds: type[Response] | str, **more: Any) -> Callable[[Made], Made]:
     """Register what answers with a file of that class, or with a JSON object that is described so.
 
-    It gets the service, who asks unless anybody may, and what its other parameters name in path and query.
+    It gets the service, who asks unless anybody may, and what the route names in path and query.
     """
     if isinstance(holds, str):
         kind, found = Response, {"description": holds, "content": _OBJECT}
@@ -197,46 +195,42 @@ def _file(
     def register(make: Made) -> Made:
         async def handle(request: Request, **given: Any) -> Response:
             app, caller = app_of(request), caller_of(request)
-            do = partial(make, app.service, *(() if by == "anybody" else (caller.who,)), **given)
-            return await (app.compute(caller.staff, do) if computes else app.run(do))
+            named = [given.pop(one) for one in route.names]
+            do = partial(make, app.service, *(() if route.by == "anybody" else (caller.who,)), *named, **given)
+            return await (app.compute(caller.staff, do) if route.computes else app.run(do))
 
-        asked = list(inspect.signature(make).parameters.values())[1 if by == "anybody" else 2 :]
-        first = inspect.Parameter("request", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Request)
-        handle.__signature__ = inspect.Signature([first, *asked])  # type: ignore[attr-defined]
-        named = {"name": make.__name__, "description": make.__doc__, **more}
-        ROUTES.append(
-            api_route(address, handle, by=by, summary=summary, response_class=kind, responses={200: found}, **named)
-        )
+        told = {"name": make.__name__, "description": make.__doc__, "by": route.by, "summary": route.summary, **more}
+        handler = signed(handle, route)
+        ROUTES.append(api_route(route.address, handler, response_class=kind, responses={200: found}, **told))
         return make
 
     return register
 
 
-def _table(name: str, *, by: Role, summary: str) -> Callable[[Filled], Filled]:
+def _table(name: str, summary: str, *, by: Role, query: tuple[str, ...] = ()) -> Callable[[Filled], Filled]:
     """Register what fills a campaign's table of that name, which is to be had as CSV and as an Excel workbook.
 
-    It gets the service, who asks, the campaign, the ending, and what its other parameters name in the query.
+    It gets the service, who asks, the campaign, the ending, and what is named in the query.
     """
 
     def register(fill: Filled) -> Filled:
-        parameters = list(inspect.signature(fill).parameters.values())
         for ending, kind in _FORMATS.items():
 
             def make(
-                service: Service, who: Principal, campaign: str, _ending: Ending = ending, **query: Any
+                service: Service, who: Principal, campaign: str, _ending: Ending = ending, **asked: Any
             ) -> Response:
                 table_writer(f"table.{_ending}", {})  # refuses a format whose package is missing, before all else
-                content = fill(service, who, campaign, _ending, **query)
-                saved = "".join(f"-{value}" for value in query.values() if value is not None)
+                content = fill(service, who, campaign, _ending, **asked)
+                saved = "".join(f"-{value}" for value in asked.values() if value is not None)
                 headers = {**download(f"{campaign}-{name}{saved}.{_ending}"), "Cache-Control": "no-store"}
                 return _FORMATS[_ending](content, headers=headers)
 
-            make.__signature__ = inspect.Signature([one for one in parameters if one.name != "ending"])  # type: ignore[attr-defined]
             told: dict[str, Any] = {"name": name, "description": fill.__doc__}
             if kind is Workbook:
                 told = {"name": f"{name}_workbook", "description": _WORKBOOK, "refusals": (401, 403, 404, 422, 501)}
             about = f"{summary} for a spreadsheet" if kind is Workbook else summary
-            _file(f"GET /campaigns/{{campaign}}/{name}.{ending}", by=by, summary=about, holds=kind, **told)(make)
+            address = f"GET /campaigns/{{campaign}}/{name}.{ending}"
+            _file(Route(address, about, by=by, query=query), holds=kind, **told)(make)
         return fill
 
     return register
@@ -245,13 +239,13 @@ def _table(name: str, *, by: Role, summary: str) -> Callable[[Filled], Filled]:
 # -- for one participant -----------------------------------------------------------------------------------------------
 
 
-@_file("GET /participation/receipt", by="secret", summary="Download the receipt", holds="The receipt.")
+@_file(Route("GET /participation/receipt", "Download the receipt", by="secret"), holds="The receipt.")
 def receipt(service: Service, secret: str) -> Response:
     """The signed receipt, as `hushbid verify` reads it, once the campaign is over."""
     return _json(service.receipt(secret).to_json(), "receipt.json")
 
 
-@_file("GET /participation/export", by="secret", summary="Download personal data", holds="Personal data.")
+@_file(Route("GET /participation/export", "Download personal data", by="secret"), holds="Personal data.")
 def export(service: Service, secret: str) -> Response:
     """All that the server holds about the participant, but the sealed value, which nobody can read."""
     return answer(service.export(secret))
@@ -268,7 +262,7 @@ async def health() -> Response:
 ROUTES.append(api_route("GET /health", health, by="anybody", summary="Are you there?", response_model=Health))
 
 
-@_file("GET /keys", by="anybody", summary="List the keys that sign receipts", holds="The list of keys.")
+@_file(Route("GET /keys", "List the keys that sign receipts", by="anybody"), holds="The list of keys.")
 def keys(service: Service) -> Response:
     """All keys there have been, as `hushbid verify --keys` reads them."""
     return answer(service.keys().to_dict())
@@ -277,14 +271,14 @@ def keys(service: Service) -> Response:
 # -- for analysts and auditors -----------------------------------------------------------------------------------------
 
 
-@_file("GET /campaigns/{campaign}/events.jsonl", by="staff", summary="Download the log", holds=JsonLines)
-def download_events(service: Service, who: Principal, campaign: CampaignId) -> Response:
+@_file(Route("GET /campaigns/{campaign}/events.jsonl", "Download the log", by="staff"), holds=JsonLines)
+def download_events(service: Service, who: Principal, campaign: str) -> Response:
     """The whole log as `hushbid verify` reads it, one event per line."""
     return JsonLines(to_lines(service.events(who, campaign)), headers=download(f"{campaign}-log.jsonl"))
 
 
-@_file("GET /campaigns/{campaign}/campaign.toml", by="staff", summary="Download the campaign file", holds=Toml)
-def campaign_file(service: Service, who: Principal, campaign: CampaignId) -> Response:
+@_file(Route("GET /campaigns/{campaign}/campaign.toml", "Download the campaign file", by="staff"), holds=Toml)
+def campaign_file(service: Service, who: Principal, campaign: str) -> Response:
     """The settings as a campaign file, which `hushbid plan` reads and any server imports as a draft."""
     from hushbid.campaign.drafting import draft_text
 
@@ -292,14 +286,14 @@ def campaign_file(service: Service, who: Principal, campaign: CampaignId) -> Res
     return Toml(draft_text({**settings.to_dict(), "bids": {"file": "bids.csv"}}), headers=download(f"{campaign}.toml"))
 
 
-@_file("GET /campaigns/{campaign}/record", by="staff", summary="Download the record", holds="The record.")
-def record(service: Service, who: Principal, campaign: CampaignId) -> Response:
+@_file(Route("GET /campaigns/{campaign}/record", "Download the record", by="staff"), holds="The record.")
+def record(service: Service, who: Principal, campaign: str) -> Response:
     """Everybody's bid, privacy loss and payment by pseudonym, as `hushbid verify` reads it; once it is decided."""
     return _json(service.record(who, campaign), f"{campaign}-record.json")
 
 
-@_file("GET /campaigns/{campaign}/release", by="staff", summary="Read the estimate", holds="The estimate.")
-def estimate(service: Service, who: Principal, campaign: CampaignId) -> Response:
+@_file(Route("GET /campaigns/{campaign}/release", "Read the estimate", by="staff"), holds="The estimate.")
+def estimate(service: Service, who: Principal, campaign: str) -> Response:
     """The estimate with its error, once it is released."""
     found = service.campaign(who, campaign).release
     if found is None:
@@ -307,44 +301,43 @@ def estimate(service: Service, who: Principal, campaign: CampaignId) -> Response
     return answer(found)
 
 
-@_file("GET /campaigns/{campaign}/report", by="staff", summary="Download the report", holds=ReportPage, computes=True)
-def download_report(service: Service, who: Principal, campaign: CampaignId, language: Language = "en") -> Response:
+@_file(
+    Route("GET /campaigns/{campaign}/report", "Download the report", by="staff", query=("language",), computes=True),
+    holds=ReportPage,
+)
+def download_report(service: Service, who: Principal, campaign: str, language: str = "en") -> Response:
     """One page about the campaign for people, which loads nothing; once it is decided. In English or in German."""
     headers = {**download(f"{campaign}-report.html"), "Content-Security-Policy": REPORT_POLICY}
     return ReportPage(report_page(service, who, campaign, language), headers=headers)
 
 
-@_table("payments", by="analyst", summary="Download payments")
-def payments(service: Service, who: Principal, campaign: CampaignId, ending: Ending) -> bytes:
+@_table("payments", "Download payments", by="analyst")
+def payments(service: Service, who: Principal, campaign: str, ending: Ending) -> bytes:
     """Who is or was owed what, by name and reference, and where to pay people who are still owed something, if the
     campaign asked: the log says that you took it. Auditors find amounts by pseudonym among participants
     and in the record."""
     return payments_table(service.payment_file(who, campaign), ending)
 
 
-@_table("awaited", by="analyst", summary="Download who is awaited")
-def awaited(
-    service: Service, who: Principal, campaign: CampaignId, ending: Ending, what: Awaited | None = None
-) -> bytes:
+@_table("awaited", "Download who is awaited", by="analyst", query=("what",))
+def awaited(service: Service, who: Principal, campaign: str, ending: Ending, what: Awaited | None = None) -> bytes:
     """Exactly who is awaited for a bid, a delivery, payment details, or a payment: one line for each, for
     letters. Links are not in it, since the server does not have them."""
     return awaited_table(service.awaited(who, campaign, what), ending)
 
 
-@_table("agreements", by="staff", summary="Download agreements")
-def agreements_table(service: Service, who: Principal, campaign: CampaignId, ending: Ending) -> bytes:
+@_table("agreements", "Download agreements", by="staff")
+def agreements_table(service: Service, who: Principal, campaign: str, ending: Ending) -> bytes:
     """Who agreed to which version when, in which language; for auditors by pseudonym only."""
     rows = service.agreements(who, campaign)["agreements"]
     return table({name: [row.get(name, "") for row in rows] for name in _AGREED}, ending)
 
 
 @_file(
-    "GET /campaigns/{campaign}/agreements.json",
-    by="staff",
-    summary="Download agreements with what was agreed to",
+    Route("GET /campaigns/{campaign}/agreements.json", "Download agreements with what was agreed to", by="staff"),
     holds="Agreements.",
 )
-def agreements_with_texts(service: Service, who: Principal, campaign: CampaignId) -> Response:
+def agreements_with_texts(service: Service, who: Principal, campaign: str) -> Response:
     """The same, with every document that was agreed to, word by word, under its version."""
     return _json(canonical(service.agreements(who, campaign)) + b"\n", f"{campaign}-agreements.json")
 

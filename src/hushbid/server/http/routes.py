@@ -10,7 +10,7 @@ import hashlib
 import inspect
 from collections.abc import Awaitable, Callable
 from functools import cache
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 from fastapi import Header, Path, Query, Request, Response
 from pydantic import create_model
@@ -30,7 +30,7 @@ from hushbid.server.http.auth import (
     not_logged_in,
     require_unforged,
 )
-from hushbid.server.http.schemas import Body, LoggedIn, LogIn, answer, encoded, problems
+from hushbid.server.http.schemas import LoggedIn, LogIn, answer, body_of, encoded, problems, require_json
 from hushbid.server.model.access import Role
 from hushbid.server.model.payment_views import Awaited
 from hushbid.server.model.views import Principal, Session
@@ -47,7 +47,7 @@ from hushbid.server.service.use_case import (
 from hushbid.server.service.views_of import MOST_ON_A_PAGE
 
 _ID = r"^[a-z0-9]{1,64}$"
-CampaignId = Annotated[str, Path(pattern=_ID, description="A campaign's identifier.")]
+_CampaignId = Annotated[str, Path(pattern=_ID, description="A campaign's identifier.")]
 _ParticipantId = Annotated[str, Path(pattern=_ID, description="A participant's pseudonym.")]
 _Limit = Annotated[int, Query(ge=1, le=MOST_ON_A_PAGE, description="How many at most.")]
 _Cursor = Annotated[
@@ -65,12 +65,12 @@ _Key = Annotated[
         " often it arrives; its first answer is kept for a day.",
     ),
 ]
-Language = Literal["en", "de"]
-_PATH: dict[str, Any] = {"campaign": CampaignId, "participant": _ParticipantId}
+_Language = Literal["en", "de"]
+_PATH: dict[str, Any] = {"campaign": _CampaignId, "participant": _ParticipantId}
 _QUERY: dict[str, tuple[Any, Any]] = {
     "limit": (_Limit, 100),
     "cursor": (_Cursor, None),
-    "language": (Language, "en"),
+    "language": (_Language, "en"),
     "what": (Awaited | None, None),
 }
 _CALLERS = frozenset({"who", "secret", "link"})
@@ -110,6 +110,23 @@ def api_route(
     )
 
 
+def signed(handle: Handler, route: Route, *, takes_key: bool = False, body: type[Any] | None = None) -> Handler:
+    """Return a handler with the signature that FastAPI reads: the names in a route's path, its body, query and key."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parts = [inspect.Parameter("request", kind, annotation=Request)]
+    parts += [inspect.Parameter(one, kind, annotation=_PATH[one]) for one in route.names]
+    if body is not None:
+        hint = body_of(body)
+        left_out = type(None) in get_args(get_args(hint)[0])
+        parts.append(
+            inspect.Parameter("body", kind, annotation=hint, default=None if left_out else inspect.Parameter.empty)
+        )
+    named = {one: _QUERY[one] for one in route.query} | ({"key": (_Key, None)} if takes_key else {})
+    parts += [inspect.Parameter(one, kind, annotation=hint, default=usual) for one, (hint, usual) in named.items()]
+    handle.__signature__ = inspect.Signature(parts)  # type: ignore[attr-defined]
+    return handle
+
+
 def _refusals(by: Role, method: str, path: str, has_query: bool) -> tuple[int, ...]:
     """Return the statuses of refusals, for the interface's description."""
     if by == "anybody":
@@ -127,17 +144,15 @@ def use_case_routes() -> tuple[ApiRoute, ...]:
 
 
 def _route(name: str, use_case: UseCase[Any, Any], route: Route) -> ApiRoute:
-    body = None if use_case.body is None else Body(use_case.body)
     return api_route(
         route.address,
-        _Handler(name, use_case, route, body).handler(),
+        _Handler(name, use_case, route).handler(),
         by=route.by,
         summary=route.summary,
         name=name,
         description=use_case.function.__doc__,
         status_code=route.status,
         response_model=None if route.status == 204 else _answered(name, use_case, route),
-        openapi_extra=None if body is None else body.described(),
         has_query=bool(route.query),
     )
 
@@ -145,14 +160,14 @@ def _route(name: str, use_case: UseCase[Any, Any], route: Route) -> ApiRoute:
 class _Handler:
     """Answers the requests for one use case."""
 
-    def __init__(self, name: str, use_case: UseCase[Any, Any], route: Route, body: Body[Any] | None) -> None:
-        self._name, self._route, self._body = name, route, body
+    def __init__(self, name: str, use_case: UseCase[Any, Any], route: Route) -> None:
+        self._name, self._route, self._body = name, route, use_case.body
         self._names = route.names
         self._submitted = use_case.kind == "submission"
         self._takes_key = use_case.takes_key
         taken = list(inspect.signature(use_case.function).parameters)[1:]
         self._takes_caller = taken[0] in _CALLERS
-        self._whole = None if body is None else _argument_of(use_case, body.model)
+        self._whole = None if self._body is None else _argument_of(use_case, self._body)
 
     def handler(self) -> Handler:
         """Return the function that FastAPI calls, with a signature made from the route."""
@@ -160,16 +175,7 @@ class _Handler:
         async def handle(request: Request, **given: Any) -> Response:
             return await self._answer(request, given)
 
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        parts = [inspect.Parameter("request", kind, annotation=Request)]
-        parts += [inspect.Parameter(one, kind, annotation=_PATH[one]) for one in self._names]
-        for one in self._route.query:
-            annotation, default = _QUERY[one]
-            parts.append(inspect.Parameter(one, kind, annotation=annotation, default=default))
-        if self._takes_key:
-            parts.append(inspect.Parameter("key", kind, annotation=_Key, default=None))
-        handle.__signature__ = inspect.Signature(parts)  # type: ignore[attr-defined]
-        return handle
+        return signed(handle, self._route, takes_key=self._takes_key, body=self._body)
 
     async def _answer(self, request: Request, given: dict[str, Any]) -> Response:
         app, caller = app_of(request), caller_of(request)
@@ -179,7 +185,8 @@ class _Handler:
         args = [caller.who] if self._takes_caller else []
         args += [given.pop(one) for one in self._names]
         if self._body is not None:
-            body = await self._body.received(request)
+            require_json(request)
+            body = given.pop("body") or self._body()
             given |= {self._whole: body} if self._whole is not None else body.arguments()
         use_case = getattr(app.service, self._name)
         if self._submitted:
@@ -235,12 +242,11 @@ def _argument_of(use_case: UseCase[Any, Any], model: type[Any]) -> str | None:
 
 # -- logging in and out ------------------------------------------------------------------------------------------------
 
-_LOG_IN = Body(LogIn)
 
-
-async def log_in(request: Request) -> Response:
+async def log_in(request: Request, given: LogIn) -> Response:
     """Begin a session. Its token comes in a cookie; further attempts after failures must wait ever longer."""
-    app, given = app_of(request), await _LOG_IN.received(request)
+    require_json(request)
+    app = app_of(request)
     try:
         begun = await app.run(app.service.log_in, given.name, given.password, address_of(request))
     except NotAllowed as refused:
@@ -283,7 +289,6 @@ SESSION_ROUTES = (
         summary="Log in",
         tag="session",
         response_model=LoggedIn,
-        openapi_extra=_LOG_IN.described(),
         refusals=(401, 422, 429),
     ),
     api_route(

@@ -1,27 +1,23 @@
 """Bodies and answers as JSON, and the OpenAPI document that describes all of it."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from datetime import datetime
-from functools import cached_property
-from typing import Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
+from fastapi import Body, FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError, WrapValidator
 
 from hushbid.errors import HushbidError
 from hushbid.server.http.auth import COOKIE, CSRF_HEADER
-from hushbid.server.http.problems import MEDIA_TYPE
+from hushbid.server.http.problems import MEDIA_TYPE, Problem, Refusal
 from hushbid.server.model.access import Role
 from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.model.views import CampaignView, Page
 from hushbid.server.service.bodies import Form, Settings
 
-M = TypeVar("M")
-_NOT_JSON = "The content must be JSON, and Content-Type application/json."
 _anything: TypeAdapter[Any] = TypeAdapter(Any)
 
 
@@ -54,63 +50,31 @@ class LoggedIn(Form):
     expires_at: datetime
 
 
-class Body(Generic[M]):
-    """What a request holds, as JSON. It is read by hand once it is clear who sends it; FastAPI would read it before."""
+def body_of(model: type[Any]) -> Any:
+    """Return the annotation by which FastAPI reads a request's body, once it is clear who sends it."""
+    kind: Any = Settings if model is CampaignSettings else model
+    try:
+        TypeAdapter(kind).validate_python({})
+    except (ValidationError, HushbidError):
+        return Annotated[kind, WrapValidator(_of_whole_characters), Body()]
+    # nothing in it is needed, so it may be left out
+    return Annotated[kind | None, WrapValidator(_of_whole_characters), Body()]
 
-    def __init__(self, model: type[M]) -> None:
-        self.model = model
-        kind: Any = Settings if model is CampaignSettings else model
-        self._reader: TypeAdapter[M] = TypeAdapter(kind)
 
-    async def received(self, request: Request) -> M:
-        """Read a request's body."""
-        content = await request.body()
-        if self.may_be_left_out and content in (b"", b"null"):
-            return self._reader.validate_python({})
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if not (kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))):
-            raise RequestValidationError([{"type": "content_type", "loc": ("body",), "msg": _NOT_JSON}])
-        try:
-            return self._reader.validate_json(content)
-        except ValidationError as problem:
-            found = self._by_field(problem, content).errors(include_url=False, include_input=False)
-            raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in found]) from None
+def _of_whole_characters(value: Any, read: Callable[[Any], Any]) -> Any:
+    r"""Read a body, and refuse what JSON can spell and Unicode lacks, such as ``"\ud800"``, unless a field did."""
+    found = read(value)
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ValueError("Every text must be one that Unicode has.") from None
+    return found
 
-    def _by_field(self, problem: ValidationError, content: bytes) -> ValidationError:
-        r"""Return which fields are wrong where texts have what JSON can spell and Unicode lacks, such as ``"\ud800"``.
 
-        The reader of JSON names no field then, only the place in the body where it gave up; Python's reader goes on.
-        """
-        if problem.errors(include_url=False, include_input=False)[0]["type"] != "json_invalid":
-            return problem
-        try:
-            self._reader.validate_python(json.loads(content))
-        except ValidationError as found:
-            return found
-        except (ValueError, RecursionError):  # no JSON at all
-            pass
-        return problem
-
-    @cached_property
-    def may_be_left_out(self) -> bool:
-        """Return whether nothing in it is needed."""
-        try:
-            self._reader.validate_python({})
-        except (ValidationError, HushbidError):
-            return False
-        return True
-
-    def described(self) -> dict[str, Any]:
-        """Return what the OpenAPI document says of it."""
-        schema: dict[str, Any] = {"$ref": f"#/components/schemas/{self.model.__name__}"}
-        if self.may_be_left_out:
-            return {"requestBody": {"content": {"application/json": {"schema": {"anyOf": [schema, {"type": "null"}]}}}}}
-        return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
-
-    def schemas(self) -> dict[str, Any]:
-        """Return its schema and those that it refers to, by name."""
-        schema = self._reader.json_schema(ref_template="#/components/schemas/{model}")
-        return {**schema.pop("$defs", {}), self.model.__name__: schema}
+def require_json(request: Request) -> None:
+    """Refuse a body that does not say what it is; any other that is not JSON was refused when it was read."""
+    if not request.headers.get("content-type") and request.headers.get("content-length", "0") != "0":
+        raise Refusal(422, "The content must be JSON, and Content-Type application/json.")
 
 
 def plain(found: Any) -> Any:
@@ -203,14 +167,21 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"description": _MEANINGS[status], "content": content} for status in sorted({*statuses, *_ALWAYS})}
 
 
-def document(app: FastAPI, roles: Mapping[tuple[str, str], Role], models: Iterable[type[Any]]) -> dict[str, Any]:
-    """Return the OpenAPI document of an application, given who may ask for which method and path, and all bodies."""
+def document(app: FastAPI, roles: Mapping[tuple[str, str], Role]) -> dict[str, Any]:
+    """Return the OpenAPI document of an application, given who may ask for which method and path."""
     if app.openapi_schema is None:
-        found = get_openapi(title=app.title, version=app.version, description=_ABOUT, routes=app.routes, tags=_TAGS)
+        found = get_openapi(
+            title=app.title,
+            version=app.version,
+            description=_ABOUT,
+            routes=app.routes,
+            tags=_TAGS,
+            separate_input_output_schemas=False,
+        )
         components = found.setdefault("components", {})
         components["securitySchemes"] = _SCHEMES
-        for model in models:
-            components["schemas"] = Body(model).schemas() | components["schemas"]
+        described = TypeAdapter(Problem).json_schema(ref_template="#/components/schemas/{model}")
+        components["schemas"] |= {**described.pop("$defs", {}), "Problem": described}
         for path, operations in found["paths"].items():
             for method, operation in operations.items():
                 needed = _SECURITY.get(roles[method.upper(), path])
