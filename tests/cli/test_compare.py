@@ -79,6 +79,7 @@ def test_a_goal_that_differs_is_named_and_both_are_as_a_run_decides(home: Path) 
 def test_options_take_the_place_of_what_files_say(home: Path) -> None:
     alone = told("a.toml", "--setting", "local", "--population", "12")  # against itself
     assert alone["differences"] == {"market.setting": ["central", "local"]}
+    assert (alone["a"]["called"], alone["b"]["called"]) == ("a.toml", "a.toml, with the options")
     assert alone["a"] == {**told("a.toml", "--budget", "30")["a"], "called": alone["a"]["called"]}
     Path("b.toml").write_text(CAMPAIGN.replace("budget = 20", "standard_error = 3"))
     both = told("a.toml", "b.toml", "--budget", "30")

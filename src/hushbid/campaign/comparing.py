@@ -11,7 +11,7 @@ people are the same is found out by their ids; if they are not, what differs may
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -253,6 +253,8 @@ def side_by_side(
     for path, changed in ((a, changes if b else None), (b or a, changes)):
         step(f"reading {path.name}")
         sides.append(side_of(path, changed))
+    if b is None:
+        sides[1] = replace(sides[1], called=f"{a}, with the options")
     return SideBySide(a=sides[0], b=sides[1], rows=_in_both(*(side.decision.people for side in sides)))
 
 

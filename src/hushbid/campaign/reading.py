@@ -92,9 +92,6 @@ class Problems:
         """Return whether there is a problem of one of these fields or tables, or inside of one."""
         return any(f"{found}.".startswith(f"{name}.") for _, found, _ in self._found for name in names)
 
-    def __len__(self) -> int:
-        return len(self._found)
-
     def refuse(self, *, within: str = "") -> None:
         """Raise one error with all problems, or those of one table, by line; its field is that of the first."""
         found = sorted((one for one in self._found if one[1].startswith(within)), key=lambda one: one[0])
@@ -124,8 +121,14 @@ def validated(stated: Stated, problems: Problems, model: type[Spec]) -> Spec:
                 problems.add(name, told)
             known.add(name)
         spec = _in_order(stated.values, model, problems)
-    require_fields(stated.values, problems)
-    refuse_contradictions(stated.values, spec, problems)
+    # what follows from which fields are stated, whatever they hold; then what does not go together
+    market, strata = _table(stated.values, "market"), _table(stated.values, "strata")
+    required = [*_of_questions(stated.values, market), *_of_goals(stated.values, market, problems), *_of_strata(strata)]
+    for name, told in required:
+        if not problems.of(name):
+            problems.add(name, told)
+    for name, told in _contradictions(stated.values, spec, problems):
+        problems.add(name, told)
     return spec
 
 
@@ -214,14 +217,6 @@ def shown(value: object) -> str:
 # -- what goes together ------------------------------------------------------------------------------------------------
 
 
-def require_fields(values: Mapping[str, Any], problems: Problems) -> None:
-    """Keep the problems that follow from which fields are stated, whatever they hold."""
-    market, strata = _table(values, "market"), _table(values, "strata")
-    for name, told in (*_of_questions(values, market), *_of_goals(values, market, problems), *_of_strata(strata)):
-        if not problems.of(name):
-            problems.add(name, told)
-
-
 def _table(values: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
     found = values.get(name)
     return found if isinstance(found, Mapping) else None
@@ -285,12 +280,6 @@ def _of_strata(strata: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
         yield f"strata.{name}", f"cannot be stated together with strata.{given[0]}: state {_ONE_WANTED}."
     if given == ["each"] and strata["each"] is False:
         yield "strata.each", "must be true, or left out, got false."
-
-
-def refuse_contradictions(values: Mapping[str, Any], spec: CampaignSpec, problems: Problems) -> None:
-    """Keep the problems of what does not go together in tables that are each in order."""
-    for name, told in _contradictions(values, spec, problems):
-        problems.add(name, told)
 
 
 def _contradictions(values: Mapping[str, Any], spec: CampaignSpec, problems: Problems) -> Iterator[tuple[str, str]]:

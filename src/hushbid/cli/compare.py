@@ -28,7 +28,7 @@ Baselines = dict[str, dict[str, Any]]
 
 
 @make_command("compare")
-@click.argument("files", nargs=-1, metavar="[BIDS | A B]", type=click.Path(allow_dash=True))
+@click.argument("files", nargs=-1, metavar="[BIDS | A [B]]", type=click.Path(allow_dash=True))
 @campaign_options(*MARKET, *COLUMNS)
 @click.option("--people", type=Whole(2, COUNT.max), default=1000, show_default=True, help="Without bids: how many.")
 @click.option(
