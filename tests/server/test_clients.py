@@ -17,6 +17,7 @@ from hushbid.cli import main
 from hushbid.client import AnalystClient, Invitation, MessageFolder, MessageMemory, ParticipantClient
 from hushbid.errors import Conflict, InputError, NotAllowed, NotFound, RecordError
 from hushbid.receipts.log import to_lines
+from hushbid.server.bots.__main__ import main as play
 from hushbid.server.bots.bot import STRATEGIES
 from hushbid.server.bots.campaigns import SETTINGS, play_campaign
 from hushbid.server.model.settings import CampaignSettings
@@ -71,15 +72,16 @@ def deliver_all(invitations: list[Invitation]) -> None:
 
 def conducted(analyst: AnalystClient, n: int = 4, **changes: Any) -> tuple[str, list[Invitation]]:
     """A campaign that was played to its end."""
-    seen: list[Invitation] = []
-    found = analyst.conduct(
-        with_fields(SMALL, **changes),
-        count=n,
-        bidding=lambda all_: seen.extend(all_) or bid_all(all_),
-        delivering=deliver_all,
-    )
-    assert found.state == "released"
-    return found.id, seen
+    campaign = analyst.draft(with_fields(SMALL, **changes)).id
+    links = analyst.invite(campaign, count=n)
+    analyst.open(campaign)
+    bid_all(links)
+    analyst.close_bidding(campaign)
+    assert analyst.wait(campaign).state == "delivering"
+    deliver_all(links)
+    analyst.release(campaign)
+    assert analyst.wait(campaign).state == "released"
+    return campaign, links
 
 
 def test_a_limit_is_told_kept_by_both_sides_and_taken_back_by_a_bid_without_one(analyst: AnalystClient) -> None:
@@ -141,13 +143,13 @@ def test_bots_play_groups_and_identities(analyst: AnalystClient) -> None:
     assert {row["person"] for row in analyst.privacy_account()}
 
 
-def test_the_command_asks_for_a_password_and_plays_a_campaign(service: Service, url: str) -> None:
+def test_the_command_asks_for_a_password_and_plays_a_campaign(
+    service: Service, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     user(service, "ann")
-    asked = CliRunner().invoke(
-        main, ["bots", url, "--n", "5", "--user", "ann", "--setting", "local"], input=f"{PASSWORD}\n"
-    )
-    assert asked.exit_code == 0, asked.output
-    assert "Nothing was lost, doubled or changed." in asked.stdout
+    monkeypatch.setattr("hushbid.server.bots.__main__.getpass", lambda *asked: PASSWORD)
+    assert play([url, "--n", "5", "--user", "ann", "--setting", "local"]) == 0
+    assert json.loads(capsys.readouterr().out)["problems"] == []
 
 
 # -- receipts, log and record, checked offline ------------------------------------------------------------------------

@@ -186,28 +186,6 @@ class AnalystClient:
             self._transport.pause(pause)
             waited, pause = waited + pause, min(2.0 * pause, _LONGEST_PAUSE)
 
-    def conduct(
-        self,
-        settings: Mapping[str, Any],
-        *,
-        bidding: Callable[[list[Invitation]], None],
-        delivering: Callable[[list[Invitation]], None],
-        count: int | None = None,
-        people: Iterable[str | Mapping[str, Any]] | None = None,
-    ) -> Campaign:
-        """Run a whole campaign: the two functions get the invitations and return when people have had their time."""
-        campaign = self.draft(settings).id
-        invitations = self.invite(campaign, count=count, people=people)
-        self.open(campaign)
-        bidding(invitations)
-        self.close_bidding(campaign)
-        found = self.wait(campaign)
-        if found.state == "delivering":
-            delivering(invitations)
-            self.release(campaign, accept_nobody=True)
-            found = self.wait(campaign)
-        return found
-
     # reading --------------------------------------------------------------------------------------------------------
 
     def campaign(self, campaign: str) -> Campaign:

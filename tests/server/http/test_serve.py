@@ -1,6 +1,7 @@
 """`hushbid serve` as people run it: a process of its own, accounts beside it, bots against it, an orderly end."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -75,8 +76,10 @@ def test_a_server_starts_answers_bots_play_and_it_ends_in_order(tmp_path: Path) 
         token = token_of_ann("--home", home)
         campaign = tmp_path / "campaign.toml"
         campaign.write_text(draft_text(QUICK))
-        played = hushbid("bots", url, "--n", "12", "--campaign", campaign, "--json", HUSHBID_TOKEN=token)
-        assert played.exit_code == 0, played.stdout + played.stderr
+        bots = [sys.executable, "-m", "hushbid.server.bots", url, "--n", "12", "--campaign", str(campaign)]
+        environment = {**os.environ, "HUSHBID_TOKEN": token}
+        played = subprocess.run(bots, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+        assert played.returncode == 0, played.stdout + played.stderr
         result = json.loads(played.stdout)
         assert (result["ok"], result["bots"]) == (True, 12)
         code, out, err = stopped(process, signal.SIGTERM)
