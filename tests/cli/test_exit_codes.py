@@ -33,8 +33,9 @@ def altered() -> Result:
 
 
 def unchecked() -> Result:
-    market = Market(prior=Uniform(1, 2), goal=Accuracy(0.6), setting="local", max_privacy_loss=1.2)
-    Record.of(market.acquire([1.1, 1.2, 1.3, 1.4, 1.5, 1.6])).write("record.json")
+    strata = {"strata": ["a", "b"] * 20, "shares": {"a": 0.3, "b": 0.7}}
+    market = Market(prior=Uniform(1, 2), goal=Accuracy(0.2), setting="local", **strata)  # type: ignore[arg-type]
+    Record.of(market.acquire([1 + row / 40 for row in range(40)])).write("record.json")
     return hushbid("verify", "record.json")
 
 
