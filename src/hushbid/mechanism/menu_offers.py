@@ -23,7 +23,6 @@ virtual costs. Neither truth nor the budget depend on the last digits of an offe
 """
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -64,76 +63,51 @@ Kinds = tuple[tuple[Prior, int, float], ...]
 """The priors of a stratum, with how many people have each and how much they count: as many, or the sum of ``1/V``."""
 
 
-class Offer(ABC):
-    """A loss for each virtual cost, nonincreasing; everybody has a multiple of it."""
-
-    most: float
-    """The loss is nowhere larger."""
-
-    @property
-    @abstractmethod
-    def end(self) -> float:
-        """Nothing is bought at a higher virtual cost."""
-
-    @abstractmethod
-    def loss(self, costs: FloatArray) -> FloatArray:
-        """Return the loss at virtual costs."""
-
-    @abstractmethod
-    def value(self, costs: FloatArray) -> FloatArray:
-        """Return the value function: 0 at the end, with the loss as its slope."""
-
-    @abstractmethod
-    def cost_of(self, loss: FloatArray) -> FloatArray:
-        """Return the highest virtual cost at which at least this loss, which is at most `most`, is bought."""
-
-    @abstractmethod
-    def supply(self, costs: FloatArray) -> FloatArray:
-        """Return what the losses at virtual costs bring the estimate."""
-
-    @property
-    def first(self) -> tuple[float, float]:
-        """Loss and supply at the end, where they may jump from nothing."""
-        return 0.0, 0.0
-
-    @abstractmethod
-    def slopes(self, costs: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return how fast loss and supply fall at virtual costs where neither jumps nor is at its most."""
-
-
 @dataclass(frozen=True, slots=True)
-class WaterLevel(Offer):
-    """Central: ``min((λ − x)⁺, most)``; a loss supplies itself."""
+class WaterLevel:
+    """Central: ``min((λ − x)⁺, most)``, of which everybody has a multiple; a loss supplies itself."""
 
     level: float
     most: float = math.inf
+    """The loss is nowhere larger."""
+
+    first = (0.0, 0.0)
+    """Loss and supply at the end, where they may jump from nothing."""
 
     @property
     def end(self) -> float:
+        """Nothing is bought at a higher virtual cost."""
         return self.level
 
     def loss(self, costs: FloatArray) -> FloatArray:
+        """Return the loss at virtual costs: it does not rise."""
         return np.clip(self.level - costs, 0.0, self.most)
 
     supply = loss
+    """What the losses at virtual costs bring the estimate."""
 
     def value(self, costs: FloatArray) -> FloatArray:
+        """Return the value function: 0 at the end, with the loss as its slope."""
         # a parabola up to the most, from there a straight line
         gap = np.maximum(self.level - costs, 0.0)
         short = np.minimum(gap, self.most)
         return -short * (gap - 0.5 * short)
 
     def cost_of(self, loss: FloatArray) -> FloatArray:
+        """Return the highest virtual cost at which at least this loss, which is at most `most`, is bought."""
         return self.level - loss
 
     def slopes(self, costs: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return how fast loss and supply fall at virtual costs where neither jumps nor is at its most."""
         one = np.ones(costs.size)
         return one, one
 
 
 @dataclass(frozen=True, slots=True)
-class PrecisionPrice(Offer):
-    """Local, in normal form: the loss with the largest ``P·q(y) − x·y``, which is none above ``P·max q(y)/y``."""
+class PrecisionPrice:
+    """Local, in normal form: the loss with the largest ``P·q(y) − x·y``, which is none above ``P·max q(y)/y``; what it
+    answers is called as of a `WaterLevel`.
+    """
 
     price: float
     curve: PrecisionCurve
@@ -181,6 +155,10 @@ class PrecisionPrice(Offer):
 
     def _precision_of(self, loss: float) -> float:
         return 1.0 if loss == math.inf else float(self.curve.precision(np.array(loss)))
+
+
+Offer = WaterLevel | PrecisionPrice
+"""A loss for each virtual cost, nonincreasing."""
 
 
 # -- what an offer comes to on average ---------------------------------------------------------------------------------
