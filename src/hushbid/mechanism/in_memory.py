@@ -138,8 +138,7 @@ class ManyPeople:
         if solved is None or (least_cap < math.inf and not solved[0].bracket.most_lost < least_cap):
             return None
         found = purchase_of(population, self.counted, [group.prior for group in population.groups], solved)
-        strata = np.zeros(self.bids.size, dtype=np.intp) if population.strata is None else population.strata.codes
-        return found, found.priced(self.bids, self.costs, self.groups, strata)
+        return found, found.priced(self.bids, self.costs, self.groups, population.parts.codes)
 
 
 def _finite(costs: FloatArray) -> FloatArray:

@@ -86,8 +86,7 @@ class Roster:
     def of(cls, population: Population) -> "Roster":
         """Return everybody of the roster of a population, those who do not bid included."""
         caps, variances = population.caps(), np.broadcast_to(population.variance, population.people)
-        strata = population.strata
-        codes = np.zeros(population.people, dtype=np.intp) if strata is None else strata.codes
+        strata = population.parts
         counts = np.array(population.rosters or (population.roster,))
         differ = len(population.groups) > 1 or np.ndim(population.cap) > 0 or np.ndim(population.variance) > 0
         if differ and population.roster != population.people:
@@ -97,12 +96,12 @@ class Roster:
                 " asked, those who do not bid with an infinite bid.",
                 field="population",
             )
-        weights = (1.0,) if strata is None else tuple(strata.weights.tolist())
+        weights = tuple(strata.weights.tolist())
         if not differ:
             one = (population.groups[0].prior, float(variances.flat[0]), float(caps.flat[0]))
             kinds = tuple((stratum, *one, int(count)) for stratum, count in enumerate(counts.tolist()))
         else:
-            kinds = _kinds(population, codes, variances, caps)
+            kinds = _kinds(population, strata.codes, variances, caps)
         setting, share = population.setting, population.expected_share
         return cls(kinds, weights, setting.name, setting.response, share)
 

@@ -128,15 +128,13 @@ def _common_curve(
 
 def rows_of(population: Population, stratum: str | None) -> IndexArray:
     """The people of a stratum; everybody without strata."""
-    names = () if population.strata is None else population.strata.names
+    names = population.parts.names
     if stratum is None and len(names) > 1:
         raise MarketError("People in different strata face different rules: name the stratum, or the person.")
     if stratum is not None and stratum not in names:
         known = f"one of {', '.join(map(repr, names))}" if names else "left out without strata"
         raise InputError(f"stratum must be {known}, got {stratum!r}.", field="stratum")
-    if population.strata is None:
-        return np.arange(population.people)
-    return np.flatnonzero(population.strata.codes == (0 if stratum is None else names.index(stratum)))
+    return np.flatnonzero(population.parts.codes == (0 if stratum is None else names.index(stratum)))
 
 
 def _alike(population: Population, rows: IndexArray) -> bool:

@@ -146,7 +146,7 @@ class SharedMenu:
     def of(cls, population: Population) -> "SharedMenu":
         """The menu for these people and their hard budget."""
         variance = np.broadcast_to(np.asarray(population.variance, dtype=float), (population.people,))
-        strata = np.zeros(population.people, dtype=np.intp) if population.strata is None else population.strata.codes
+        strata = population.parts.codes
         groups, many = population.group_codes, len(population.groups)
         people = population.counts()
         counted: Sums = people
