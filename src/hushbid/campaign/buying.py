@@ -32,7 +32,7 @@ from hushbid.common.tables import is_table, read_again, table_writer
 from hushbid.disclosure.ledger.store import ledger_folder
 from hushbid.errors import InputError, MissingExtra
 from hushbid.mechanism import Market
-from hushbid.mechanism.population import groups_of
+from hushbid.mechanism.people import groups_of
 from hushbid.priors.pilot import PriorSource
 from hushbid.record import folder as record_folder
 

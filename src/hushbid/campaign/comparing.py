@@ -32,7 +32,7 @@ from hushbid.common.numbers import at_most, count, figure, number
 from hushbid.common.staging import STREAM
 from hushbid.errors import HushbidError, InputError
 from hushbid.mechanism import Market
-from hushbid.mechanism.population import groups_of
+from hushbid.mechanism.people import groups_of
 from hushbid.priors import Prior
 from hushbid.questions import Choice
 from hushbid.record import Record

@@ -15,7 +15,7 @@ from hushbid.engine.people import PROBLEMS, People, Run
 from hushbid.errors import BidError, InputError
 from hushbid.mechanism import Market
 from hushbid.mechanism.combinations import refuse, state_of
-from hushbid.mechanism.population import groups_of
+from hushbid.mechanism.people import groups_of
 
 _OWN = ("stratum", "variance", "limit", "cap")
 

@@ -9,7 +9,8 @@ In reading order:
 - `strata`: public strata, and the combination of their means that is wanted
 - `combinations`: the table of what cannot be combined, which also prints the reference page
 - `survey`: several questions as the market for one number that they come to, and the error of each
-- `population`: `Population`, a market for so many people on a data range of width 1; everything below works on it
+- `people`: who can be bought from, on a data range of width 1; `population`: the optimum for them, on which everything
+  below works
 - `impossible`: what no purchase can do: a stratum without sellers, an accuracy out of reach, a payment without end
 - `rounding`: what rounding payments up is expected to take of a budget
 - `planned_price`: a budget on average, by a price of the error that is planned for a roster
@@ -33,8 +34,9 @@ from hushbid.mechanism.deciding import decide
 from hushbid.mechanism.decision import Decision
 from hushbid.mechanism.figures import Figures
 from hushbid.mechanism.market import Market, Outcome
+from hushbid.mechanism.people import Group
 from hushbid.mechanism.planning import Plan, buyer_weight_for
-from hushbid.mechanism.population import Group, Population
+from hushbid.mechanism.population import Population
 from hushbid.mechanism.releasing import release, simulate_releases
 from hushbid.mechanism.schedule import Menu, Schedule
 from hushbid.mechanism.simulation import Estimate, Simulation

@@ -18,7 +18,8 @@ from hushbid.mechanism.decision import Decision
 from hushbid.mechanism.impossible import refuse_impossible, refuse_without_sellers
 from hushbid.mechanism.in_memory import ManyPeople
 from hushbid.mechanism.many import MANY, Priced, SummedPurchase, rows_by_stratum
-from hushbid.mechanism.population import Population, TieKey, keys_of
+from hushbid.mechanism.people import TieKey, keys_of
+from hushbid.mechanism.population import Population
 from hushbid.mechanism.shared_menu import SharedMenu
 from hushbid.payments import EvenBounds, RentBounds, Rents, rents, rents_of_alike, rounding
 from hushbid.priors import Prior

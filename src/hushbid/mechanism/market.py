@@ -31,8 +31,9 @@ from hushbid.errors import BidError, InputError, RecordError, UnknownFamily
 from hushbid.mechanism.deciding import decide
 from hushbid.mechanism.decision import LESS_EXACT, Decision, fields_of_plain, is_less_exact
 from hushbid.mechanism.figures import Figures, cap_cost
+from hushbid.mechanism.people import TieKey
 from hushbid.mechanism.planning import Plan, plan
-from hushbid.mechanism.population import Population, TieKey
+from hushbid.mechanism.population import Population
 from hushbid.mechanism.protection import RELATIONS
 from hushbid.mechanism.rounding import refuse_rounding
 from hushbid.mechanism.schedule import Menu, Schedule, common_schedule, expected_menu, own_schedule

@@ -17,7 +17,8 @@ from hushbid.allocation import HardBudget
 from hushbid.common.arrays import FloatArray, IndexArray, as_count, as_floats, as_row, first_row, rows_text
 from hushbid.errors import InputError, MarketError
 from hushbid.mechanism.decision import Decision
-from hushbid.mechanism.population import Population, TieKey
+from hushbid.mechanism.people import TieKey
+from hushbid.mechanism.population import Population
 from hushbid.mechanism.shared_menu import SharedMenu
 from hushbid.payments import rents
 from hushbid.priors import Prior

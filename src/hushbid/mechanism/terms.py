@@ -29,8 +29,9 @@ from hushbid.disclosure.promises import SMALLEST_LOSS
 from hushbid.errors import InputError
 from hushbid.estimation import Setting, Strata
 from hushbid.mechanism.combinations import Combination, offered, refuse, state_of
+from hushbid.mechanism.people import Group, OutsideOption, groups_of, total_weight
 from hushbid.mechanism.planned_price import planned
-from hushbid.mechanism.population import Group, OutsideOption, Population, groups_of, total_weight
+from hushbid.mechanism.population import Population
 from hushbid.mechanism.setting import Setting as Strategy
 from hushbid.mechanism.setting import strategy_of
 from hushbid.mechanism.strata import (

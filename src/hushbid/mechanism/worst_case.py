@@ -37,7 +37,8 @@ from hushbid.allocation import Accuracy, Budget, HardBudget, Price, Replies, Rep
 from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.estimation import Strata
 from hushbid.mechanism.impossible import loss_power, rent_diverges
-from hushbid.mechanism.population import Group, Population
+from hushbid.mechanism.people import Group
+from hushbid.mechanism.population import Population
 from hushbid.payments import rents
 
 _LEVELS = np.concatenate([np.linspace(0.0, 0.9, 19), 1.0 - 10.0 ** -np.arange(2.0, 13.0), [1.0]])
