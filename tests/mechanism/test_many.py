@@ -110,7 +110,7 @@ def test_very_many_people_are_decided_about_as_one_by_one(name: str, monkeypatch
     assert (many.buy() is not None) == (way == "many")
     assert way == "many" or (many.few() is not None) == (way == "few")
     found = market.acquire(bids)
-    for module in ("in_memory", "decision"):
+    for module in ("in_memory", "deciding"):
         monkeypatch.setattr(f"hushbid.mechanism.{module}.MANY", 10**9)
     assert_within_both_bounds(found, market.acquire(bids))
 
@@ -141,7 +141,7 @@ def test_zero_cost_people_among_very_many_are_bought_from_by_sums(
     assert many is not None
     assert many.buy() is not None
     found = market.acquire(bids)
-    for module in ("in_memory", "decision"):
+    for module in ("in_memory", "deciding"):
         monkeypatch.setattr(f"hushbid.mechanism.{module}.MANY", 10**9)
     assert_within_both_bounds(found, market.acquire(bids))
 
