@@ -24,7 +24,8 @@ from hushbid.disclosure import (
     simulate_plan,
 )
 from hushbid.disclosure.delivery import planned_errors
-from hushbid.disclosure.local import Asked, draw_messages
+from hushbid.disclosure.local import draw_messages
+from hushbid.disclosure.promises import as_asked
 from hushbid.errors import DataError, InfiniteLoss, InputError, ReleaseError
 from hushbid.estimation import best_weights
 from hushbid.questions import Number, YesNo, layout_of
@@ -105,7 +106,7 @@ def test_in_rational_numbers_the_odds_are_those_of_the_exponential_series() -> N
 def test_devices_lie_as_often_as_promised(loss: float) -> None:
     samples = 3000
     truths = np.tile([[0.0], [1.0]], (samples // 2, 1))
-    answers = [one.value for one in draw_messages(truths, loss, Asked(YES, layout_of(YES).groups, "response"))]
+    answers = [one.value for one in draw_messages(truths, loss, as_asked(YES))]
     lies = sum(answer != truth for answer, truth in zip(answers, itertools.cycle([0, 1])))
     chance = math.exp(-loss) / (1.0 + math.exp(-loss))
     assert stats.binomtest(lies, samples, chance).pvalue > 1e-7

@@ -25,7 +25,7 @@ import numpy as np
 from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.disclosure import ReleasePlan, simulate_plan
 from hushbid.disclosure.combination import level_of
-from hushbid.disclosure.local import Asked, draw_messages, grid_bits
+from hushbid.disclosure.local import draw_messages, grid_bits
 from hushbid.disclosure.memory import planned_weights
 from hushbid.disclosure.weighing import bounds_of, cell_bounds
 from hushbid.estimation import is_central
@@ -184,7 +184,7 @@ def target_of(plan: ReleasePlan, user: int) -> Target:
 
         def respond(truth: int, count: int) -> list[int]:
             answers = np.full((count, 1), float(truth))
-            return [one.value for one in draw_messages(answers, loss, Asked.by(plan))]
+            return [one.value for one in draw_messages(answers, loss, plan)]
 
         return response_target(respond, loss)
     return _sum_target(plan, user) if is_central(plan.setting) else _message_target(plan, user)
@@ -249,7 +249,7 @@ def _message_target(plan: ReleasePlan, user: int) -> Target:
 
     def draw(place: str, samples: int) -> FloatArray:
         own = np.tile(answers_of(plan, user, PLACES[place])[user], (samples, 1))
-        sent = draw_messages(own, loss, Asked.by(plan))
+        sent = draw_messages(own, loss, plan)
         cells = [[cell for group in one.values for cell in group] for one in sent]
         return np.ldexp(np.array(cells, dtype=np.float64), -bits)
 

@@ -9,7 +9,6 @@ import math
 import numbers
 import unicodedata
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from fractions import Fraction
 from typing import Any, Literal, Protocol
@@ -55,7 +54,6 @@ several names."""
 
 _SMALLEST_WIDTH, _LARGEST_BOUND = 1e-100, 1e100  # noise can be 2**54 times as wide, and is squared
 _ROWS_SHOWN = 5
-_MANY = 1 << 20
 _PLURAL = {"is": "are", "does": "do"}
 
 
@@ -222,21 +220,13 @@ def rounded_sum(values: FloatArray) -> float:
 def spread(people: int, rows: IndexArray, *columns: FloatArray) -> list[FloatArray]:
     """Columns of everybody from those of some people; nobody else has anything.
 
-    Of many people two columns are made at a time: getting the memory takes longer than filling it.
-
     >>> [column.tolist() for column in spread(3, np.array([1]), np.array([0.5]))]
     [[0.0, 0.5, 0.0]]
     """
-
-    def whole(column: FloatArray) -> FloatArray:
-        found = np.zeros(people)
-        found[rows] = column
-        return found
-
-    if people < _MANY or len(columns) < 2:
-        return [whole(column) for column in columns]
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        return list(pool.map(whole, columns))
+    found = [np.zeros(people) for _ in columns]
+    for whole, column in zip(found, columns, strict=True):
+        whole[rows] = column
+    return found
 
 
 # -- who ---------------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.common.arrays import BoolArray, FloatArray, refuse_rows
+from hushbid.common.tables.columns import is_missing
 from hushbid.errors import DataError
 from hushbid.questions import Choice, Number, Question, YesNo
 
@@ -159,7 +160,7 @@ def _listed(values: Any) -> list[Any]:
 
 def _row(row: Any, place: int, names: list[str]) -> Sequence[Any]:
     """One person's answers in the questions' order."""
-    if _is_missing(row):
+    if is_missing(row):
         return [None] * len(names)
     if isinstance(row, Mapping):
         _refuse_names(set(row), names, f"row {place}", row=place)
@@ -177,15 +178,9 @@ def _refuse_names(found: set[Any], names: list[str], where: str, row: int | None
         raise DataError(f"{where} must hold an answer to every question and nothing else, but {wrong}.", row=row)
 
 
-def _is_missing(value: Any) -> bool:
-    if value is None or value is np.ma.masked or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, (float, np.floating)) and math.isnan(value)
-
-
 def _coded(answer: Any, question: Question) -> float:
     """One answer as a number, NaN if it was left open."""
-    if _is_missing(answer) or (isinstance(answer, str) and not answer.strip()):
+    if is_missing(answer) or (isinstance(answer, str) and not answer.strip()):
         return math.nan
     if isinstance(question, Choice) and isinstance(answer, str):
         return float(question.answers.index(answer.strip()))

@@ -12,23 +12,22 @@ odds ``e^ε : 1``. Whatever the truth is, no answer is more than ``e^ε`` times 
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hushbid.common.arrays import FloatArray, IntArray, as_bounds
+from hushbid.common.arrays import FloatArray, IntArray
 from hushbid.disclosure import noise
 from hushbid.disclosure.answers import as_answers
 from hushbid.disclosure.grid import to_grid
 from hushbid.disclosure.ledger.files import drawn_once, stored
-from hushbid.disclosure.messages import LARGEST_GRID_BITS, Kind, Message, as_ratio, cut_off, message_kind
-from hushbid.disclosure.promises import LARGEST_SENT_LOSS, ONE_NUMBER, SMALLEST_LOSS, ReleasePlan, one_number
-from hushbid.disclosure.weighing import bounds_of
+from hushbid.disclosure.messages import LARGEST_GRID_BITS, Message, as_ratio, cut_off
+from hushbid.disclosure.promises import LARGEST_SENT_LOSS, ONE_NUMBER, SMALLEST_LOSS, ReleasePlan, as_asked
+from hushbid.disclosure.weighing import Asked, bounds_of
 from hushbid.errors import DataError, InfiniteLoss, InputError, ReleaseError
-from hushbid.questions import PARTS, Layout, NoiseGroup, Question, as_questions, layout_of, refuse_other_layout
+from hushbid.questions import PARTS, Layout, NoiseGroup, Question, as_questions
 
 UNIT_SCALE = 2.0**40
 """Noise for simulations is drawn on a grid so fine, and stretched."""
@@ -53,10 +52,9 @@ def privatize(
         >>> message.grid_bits, message.epsilon
         (32, (1, 2))
     """
-    loss, bounds = _as_loss(privacy_loss, accept_infinite_loss), as_bounds(bounds)
+    loss, asked = _as_loss(privacy_loss, accept_infinite_loss), as_asked((), bounds=bounds)
 
-    terms = {"format": "hushbid private value", "version": 1, "bounds": list(bounds)}
-    asked = Asked(one_number(bounds), ONE_NUMBER.groups, "value")
+    terms = {"format": "hushbid private value", "version": 1, "bounds": list(asked.bounds)}
     return _sent_once(store, terms, value, loss, asked, other="other bounds")
 
 
@@ -77,35 +75,18 @@ def privatize_answers(
     path without extension, the first one is kept on disk before it is returned, and every later call returns that one,
     as `hushbid.disclosure.privatize` does.
     """
-    asked = as_questions(questions)
-    if layout is not None:
-        refuse_other_layout(asked, layout)
-    groups = (layout_of(asked) if layout is None else layout).groups
-    loss, kind = _as_loss(privacy_loss, accept_infinite_loss), message_kind(asked)
-    if kind == "answers":
+    asked = as_asked(as_questions(questions), layout)
+    loss, groups = _as_loss(privacy_loss, accept_infinite_loss), asked.layout.groups
+    if asked.kind == "answers":
         _refuse_unsharable(loss, groups)
 
     terms = {
         "format": "hushbid private answers",
         "version": 1,
-        "questions": [one.to_dict() for one in asked],
+        "questions": [one.to_dict() for one in asked.questions],
         "parts": [group.parts for group in groups],
     }
-    return _sent_once(store, terms, answers, loss, Asked(asked, groups, kind), other="for other questions")
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a message is about."""
-
-    questions: Sequence[Question]
-    groups: Sequence[NoiseGroup]
-    kind: Kind
-
-    @classmethod
-    def by(cls, plan: ReleasePlan) -> "Asked":
-        """Return what a plan asks."""
-        return cls(plan.questions, plan.layout.groups, plan.kind)
+    return _sent_once(store, terms, answers, loss, asked, other="for other questions")
 
 
 def _sent_once(
@@ -137,10 +118,11 @@ def _sent_once(
 
 def _answered(given: object, asked: Asked) -> FloatArray:
     """One person's answers as a table of one row, none of them left open."""
-    survey = asked.kind != "value"
-    table = as_answers([given], asked.questions, needed=np.array([True]), survey=survey)
+    table = as_answers([given], asked.questions, needed=np.array([True]), survey=asked.survey)
     if np.isnan(table).any():
-        raise DataError(f"{'A question is left open' if survey else 'value is missing'}: there is nothing to send.")
+        raise DataError(
+            f"{'A question is left open' if asked.survey else 'value is missing'}: there is nothing to send."
+        )
     return table
 
 
@@ -150,12 +132,12 @@ def _answered(given: object, asked: Asked) -> FloatArray:
 def draw_message(plan: ReleasePlan, answers: FloatArray, loss: float) -> Message:
     """A message about one person's answers, a row of numbers, as a plan asks for it. Nothing is kept."""
     loss = _as_loss(loss, accept_infinite_loss=True)
-    return draw_messages(answers[np.newaxis], loss, Asked.by(plan))[0]
+    return draw_messages(answers[np.newaxis], loss, plan)[0]
 
 
 def draw_messages(table: FloatArray, loss: float, asked: Asked) -> list[Message]:
     """Return a message for each row of answers, all with the same loss. Nothing is kept."""
-    ratio, kind, groups = as_ratio(loss), asked.kind, asked.groups
+    ratio, kind, groups = as_ratio(loss), asked.kind, asked.layout.groups
     if kind == "response":
         truths = [int(answer) for [answer] in table.tolist()]
         answers = truths if loss == math.inf else noise.flip_many(truths, *ratio)

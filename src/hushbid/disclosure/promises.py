@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from hushbid.common.arrays import BoolArray, FloatArray, as_bounds, as_losses, as_variance, refuse_rows
 from hushbid.disclosure.combination import Combined, losses_left, one_stratum, planned_losses
-from hushbid.disclosure.messages import Kind, message_kind
 from hushbid.disclosure.relation import Relation
+from hushbid.disclosure.weighing import Asked
 from hushbid.errors import InputError, MarketError
 from hushbid.estimation import Setting, Strata, is_central
 from hushbid.questions import Layout, Number, Question, as_questions, layout_of, refuse_other_layout
@@ -47,7 +47,7 @@ ONE_NUMBER = layout_of(one_number((0.0, 1.0)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class ReleasePlan:
+class ReleasePlan(Asked):
     """A promise to everybody, made before any data are seen.
 
     >>> plan = ReleasePlan.of([0.5, 1.0], setting="central", bounds=(0, 10))
@@ -64,9 +64,6 @@ class ReleasePlan:
     delivered: FloatArray
     """The privacy loss planned for each person, at most the promised one (an estimator may need less)."""
 
-    bounds: tuple[float, float]
-    """The public range of the data, chosen without looking at them; of a survey, as wide as `Layout.width` says."""
-
     variance: FloatArray
     """Declared variance of everybody's data, in squared data units; never taken from the data. Of a survey, the
     layout's."""
@@ -77,21 +74,8 @@ class ReleasePlan:
     from_engine: bool = False
     """Whether an engine decided: then promises are compared by their sums, as their last bits may be others."""
 
-    relation: Relation | None = None
-    """How closely price and datum may be related, among how many people; None: not at all. Of a survey, the spread is
-    as large compared with each question's own variance as with the layout's."""
-
-    questions: tuple[Question, ...]
-    """What is asked; one number in ``bounds`` is a survey of one question."""
-
-    layout: Layout
-    """How the questions share everybody's loss."""
-
     strata: Strata
     """Everybody's stratum and the weight of its mean; a mean is one stratum of weight 1."""
-
-    survey: bool = False
-    """Whether answers to the questions are published; if not, one estimate."""
 
     stratified: bool = False
     """Whether a combination of stratum means is published; if not, one mean."""
@@ -123,13 +107,11 @@ class ReleasePlan:
         The key is a hash of all other arguments unless given; ``label`` tells campaigns with equal promises apart.
         """
         is_central(setting)
-        asked = tuple(questions)
-        survey = bool(asked)
-        if survey:
-            asked, layout = _as_survey(asked, layout, bounds, variance)
-            bounds, variance = (0.0, layout.width), layout.variance
-        bounds, (allowed, used) = as_bounds(bounds), _as_promises(promised, delivered)
-        stated = ((bounds[1] - bounds[0]) / 2.0) ** 2 if variance is None else as_variance(variance, allowed.size)
+        asked, (allowed, used) = as_asked(questions, layout, bounds), _as_promises(promised, delivered)
+        if asked.survey:
+            _refuse_own(variance, "variance")
+            variance = asked.layout.variance
+        stated = (asked.width / 2.0) ** 2 if variance is None else as_variance(variance, allowed.size)
         spread = np.array(np.broadcast_to(stated, allowed.shape))
         _refuse_relation(relation, strata, allowed.size)
         if strata is not None:
@@ -138,15 +120,15 @@ class ReleasePlan:
             setting=setting,
             promised=allowed,
             delivered=used,
-            bounds=bounds,
+            bounds=asked.bounds,
             variance=spread,
             key="",
             from_engine=from_engine,
             relation=relation,
-            questions=asked or one_number(bounds),
-            layout=ONE_NUMBER if layout is None else layout,
+            questions=asked.questions,
+            layout=asked.layout,
             strata=one_stratum(allowed.size) if strata is None else strata,
-            survey=survey,
+            survey=asked.survey,
             stratified=strata is not None,
         )
         _refuse_response(plan)
@@ -167,22 +149,11 @@ class ReleasePlan:
         return self.promised.size
 
     @property
-    def width(self) -> float:
-        """Width of the public range."""
-        low, high = self.bounds
-        return high - low
-
-    @property
     def terms(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """A survey's questions, and which strata are combined, as texts that distinguish plans; empty if none."""
         survey = survey_terms(self.questions, self.layout) if self.survey else []
         strata = strata_terms(self.strata, self.relation) if self.stratified else []
         return tuple(survey), tuple(strata)
-
-    @property
-    def kind(self) -> Kind:
-        """What devices send in the local setting."""
-        return message_kind(self.questions if self.survey else ())
 
     @property
     def response(self) -> bool:
@@ -223,6 +194,23 @@ class ReleasePlan:
         if not self.stratified:
             return np.where(present, self.delivered, 0.0)
         return losses_left(self.promised, self.delivered, present, self.unit_variance, self.strata)
+
+
+def as_asked(questions: Iterable[Question], layout: Layout | None = None, bounds: object = None) -> Asked:
+    """What is asked, validated: a survey's questions, or one number in ``bounds``.
+
+    The layout is the best for the questions' importance unless given.
+    """
+    if not (asked := tuple(questions)):
+        found = as_bounds(bounds)
+        return Asked(bounds=found, questions=one_number(found), layout=ONE_NUMBER)
+    _refuse_own(bounds, "bounds")
+    asked = as_questions(asked)
+    if layout is None:
+        layout = layout_of(asked)
+    else:
+        refuse_other_layout(asked, layout)
+    return Asked(bounds=(0.0, layout.width), questions=asked, layout=layout, survey=True)
 
 
 def refuse_unreleasable(least: float, layout: Layout | None = None) -> None:
@@ -281,17 +269,10 @@ def _refuse_relation(relation: Relation | None, strata: Strata | None, people: i
         raise InputError(f"relation must count everybody in strata: {least}, got {list(relation.strata)}.")
 
 
-def _as_survey(
-    questions: tuple[Question, ...], layout: Layout | None, bounds: object, variance: object
-) -> tuple[tuple[Question, ...], Layout]:
-    for name, value in (("bounds", bounds), ("variance", variance)):
-        if value is not None:
-            raise InputError(f"{name} must be left out of a survey: its questions have their own.", field=name)
-    found = as_questions(questions)
-    if layout is None:
-        return found, layout_of(found)
-    refuse_other_layout(found, layout)
-    return found, layout
+def _refuse_own(value: object, name: str) -> None:
+    """Refuse what a survey's questions state themselves."""
+    if value is not None:
+        raise InputError(f"{name} must be left out of a survey: its questions have their own.", field=name)
 
 
 def _as_promises(promised: ArrayLike, delivered: ArrayLike | None) -> tuple[FloatArray, FloatArray]:

@@ -20,20 +20,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from hushbid.disclosure.combination import Combined
-from hushbid.disclosure.relation import Relation, Unevenness
-from hushbid.disclosure.weighing import Weighing
-from hushbid.questions import PARTS, Layout, Question
+from hushbid.disclosure.relation import Unevenness
+from hushbid.disclosure.weighing import Asked, Weighing
+from hushbid.questions import PARTS
 
 LEAST_EXPONENT = 16
 """With a smaller t the noise would be finer than the integers that several questions need."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SumPlan:
+class SumPlan(Asked):
     """A promise to everybody, in figures about all: what engines and memory add up by."""
-
-    bounds: tuple[float, float]
-    """The public range of the data; of a survey, as wide as `Layout.width` says."""
 
     exponent: int
     """``t``: a person loses ``floor(ε·2**t)/2**t``."""
@@ -56,20 +53,8 @@ class SumPlan:
     planned: Weighing
     """How weights are spread if everybody delivers."""
 
-    questions: tuple[Question, ...]
-    """What is asked; one number in ``bounds`` is one question."""
-
-    layout: Layout
-    """How the questions share everybody's loss."""
-
-    survey: bool
-    """Whether answers to the questions are published; if not, one estimate."""
-
     combined: Combined | None = None
     """Which combination of stratum means is published; None where it is one mean."""
-
-    relation: Relation | None = None
-    """How closely price and datum may be related, among how many people; None: not at all."""
 
     noiseless: bool = False
     """Whether nobody's data need noise. Then losses are shares of a stratum, and no question takes from another."""
@@ -78,11 +63,6 @@ class SumPlan:
     def parts(self) -> tuple[int, ...]:
         """Each group's part of a weight, in units of one over `PARTS`."""
         return tuple(PARTS if self.noiseless else group.parts for group in self.layout.groups)
-
-    @property
-    def width(self) -> float:
-        """Width of the public range."""
-        return self.bounds[1] - self.bounds[0]
 
     @property
     def noise_scale(self) -> float:

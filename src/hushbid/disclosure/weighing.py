@@ -7,12 +7,13 @@ people.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from hushbid.common.arrays import FloatArray
 from hushbid.disclosure.error import ErrorModel
+from hushbid.disclosure.messages import Kind, message_kind
 from hushbid.disclosure.relation import Relation, Unevenness, bias_of
 from hushbid.estimation import Strata
 from hushbid.questions import Layout, NoiseGroup, Number, Question
@@ -109,47 +110,63 @@ class Weighing:
         )
 
 
-class Plan(Protocol):
-    """What errors need to know of a plan, whether it is about everybody or about sums."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is asked of everybody: a survey's questions, or one number as a survey of one question."""
+
+    bounds: tuple[float, float]
+    """The public range of the data, chosen without looking at them; of a survey, as wide as `Layout.width` says."""
+
+    questions: tuple[Question, ...]
+    """What is asked; one number in ``bounds`` is one question."""
+
+    layout: Layout
+    """How the questions share everybody's loss."""
+
+    survey: bool = False
+    """Whether answers to the questions are published; if not, one estimate."""
+
+    relation: Relation | None = None
+    """How closely price and datum may be related, among how many people; None: not at all. Of a survey, the spread is
+    as large compared with each question's own variance as with the layout's."""
 
     @property
-    def width(self) -> float: ...
+    def width(self) -> float:
+        """Width of the public range."""
+        return self.bounds[1] - self.bounds[0]
+
     @property
-    def relation(self) -> Relation | None: ...
-    @property
-    def questions(self) -> tuple[Question, ...]: ...
-    @property
-    def layout(self) -> Layout: ...
-    @property
-    def survey(self) -> bool: ...
+    def kind(self) -> Kind:
+        """What devices send in the local setting."""
+        return message_kind(self.questions if self.survey else ())
 
 
-def question_errors(plan: Plan, weighings: Sequence[Weighing]) -> list[ErrorModel]:
+def question_errors(asked: Asked, weighings: Sequence[Weighing]) -> list[ErrorModel]:
     """Return the error of each question's values, in the order of the questions, from one weighing for each group.
 
     A number that is no survey's has the variance that the plan declares, which each person may have of their own.
     """
-    if not plan.survey:
-        return [weighing.error(plan.width, plan.relation) for weighing in weighings]
+    if not asked.survey:
+        return [weighing.error(asked.width, asked.relation) for weighing in weighings]
     found: dict[int, ErrorModel] = {}
-    for group, weighing in zip(plan.layout.groups, weighings, strict=True):
+    for group, weighing in zip(asked.layout.groups, weighings, strict=True):
         for row in group.rows:
-            question = plan.questions[row]
-            found[row] = weighing.question_error(question, group, relation_of(plan, question))
-    return [found[row] for row in range(len(plan.questions))]
+            question = asked.questions[row]
+            found[row] = weighing.question_error(question, group, relation_of(asked, question))
+    return [found[row] for row in range(len(asked.questions))]
 
 
-def expected_errors(plan: Plan, whole: Weighing) -> list[ErrorModel]:
+def expected_errors(asked: Asked, whole: Weighing) -> list[ErrorModel]:
     """Return the same where each group has its share of a weighing whose noise is that of all of everybody's loss."""
-    return question_errors(plan, [whole.share(group) for group in plan.layout.groups])
+    return question_errors(asked, [whole.share(group) for group in asked.layout.groups])
 
 
-def relation_of(plan: Plan, question: Question) -> Relation | None:
+def relation_of(asked: Asked, question: Question) -> Relation | None:
     """Return the relation of price and one question's answers: as large a part of their variance as of the plan's."""
-    if plan.relation is None or not plan.survey:
-        return plan.relation
-    part = plan.relation.spread / plan.layout.variance
-    return replace(plan.relation, spread=part * question.largest_variance * question.width**2)
+    if asked.relation is None or not asked.survey:
+        return asked.relation
+    part = asked.relation.spread / asked.layout.variance
+    return replace(asked.relation, spread=part * question.largest_variance * question.width**2)
 
 
 def in_order(groups: Sequence[NoiseGroup], values: Sequence[Sequence[V]]) -> list[Sequence[V]]:

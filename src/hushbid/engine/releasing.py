@@ -33,11 +33,11 @@ from hushbid.disclosure.ledger.question import (
 )
 from hushbid.disclosure.messages import Kind, Message
 from hushbid.disclosure.prepare import PreparedSums, prepare
-from hushbid.disclosure.promises import ONE_NUMBER, about, one_number, strata_terms, survey_terms
+from hushbid.disclosure.promises import about, as_asked, strata_terms, survey_terms
 from hushbid.disclosure.relation import Relation
 from hushbid.disclosure.sum_plan import SumPlan
 from hushbid.disclosure.sums import Above, Sums
-from hushbid.disclosure.weighing import Weighing
+from hushbid.disclosure.weighing import Asked, Weighing
 from hushbid.engine.adapter import Batch
 from hushbid.engine.decisions import Decider, LookupKernel
 from hushbid.engine.delivered import DataColumns, DataNames, data_columns
@@ -126,13 +126,13 @@ def prepared_sums(priced: Priced, data: DataColumns) -> PreparedSums:
 def sum_plan(priced: Priced) -> SumPlan:
     """What was promised, in figures about everybody and about each stratum."""
     market, summary, kernel = priced.market, priced.summary, priced._kernel
-    bounds, widest = _bounds(market), float(np.max(np.asarray(market.stated_variance)))
+    asked, widest = _asked(market), float(np.max(np.asarray(market.stated_variance)))
     largest, losses = kernel.largest_used, tuple(loss for _, loss in kernel.used)
     combined = _combined(priced)
     weights = (1.0,) if combined is None else combined.weights
     noise = max(abs(weight) / loss for weight, loss in zip(weights, losses, strict=True))
     return SumPlan(
-        bounds=bounds,
+        bounds=asked.bounds,
         exponent=exponent_of(np.array(losses)),
         weights=weights,
         losses=losses,
@@ -141,13 +141,13 @@ def sum_plan(priced: Priced) -> SumPlan:
         largest_variance=widest if kernel.people.variance is None else kernel.idle.largest_outside,
         planned=Weighing(
             squares=summary.squared_weights,
-            spread=max(summary.mse - 2.0 * ((bounds[1] - bounds[0]) * noise) ** 2, 0.0),
+            spread=max(summary.mse - 2.0 * (asked.width * noise) ** 2, 0.0),
             largest=noise * largest,
             noise=noise,
         ),
-        questions=market.survey or one_number(bounds),
-        layout=market.layout or ONE_NUMBER,
-        survey=market.survey is not None,
+        questions=asked.questions,
+        layout=asked.layout,
+        survey=asked.survey,
         combined=combined,
         relation=_relation(priced),
     )
@@ -162,9 +162,9 @@ def _combined(priced: Priced) -> Combined | None:
     return Combined(weights=tuple(strata.weights.tolist()), bought_from=bought_from, names=strata.names)
 
 
-def _bounds(market: Market) -> tuple[float, float]:
-    """The public range of the data; of a survey, that of the one number it comes to."""
-    return market.bounds if market.survey is None else (0.0, market.width)
+def _asked(market: Market) -> Asked:
+    """What is asked: a survey's questions, or one number."""
+    return as_asked(market.survey or (), market.layout, None if market.survey else market.bounds)
 
 
 def _relation(priced: Priced) -> Relation | None:
@@ -325,7 +325,7 @@ def asked_of(priced: Priced, data: DataColumns, *, question: str, wave: int) -> 
         wave=as_wave(wave),
         by_ids=priced._kernel.people.id is not None,
         setting=market.setting,
-        bounds=_bounds(market),
+        bounds=_asked(market).bounds,
         tally=priced._engine.reduce(kernel, Tally()),
         relation=relation,
         survey=() if layout is None else tuple(survey_terms(market.survey or (), layout)),
