@@ -1,14 +1,17 @@
 """Where no cap binds the central optimum is in closed form; it is the one that the general path finds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from hushbid.allocation import Strata
 from hushbid.allocation.budget_by_frontier import BudgetPairs
-from hushbid.allocation.capped import best_purchase
+from hushbid.allocation.capped import best_purchase, population
 from hushbid.allocation.central import solve
 from hushbid.allocation.central_bounds import _capped_bound, lower_bound
 from hushbid.allocation.central_problem import CentralProblem
+from hushbid.allocation.frontier import at
 from hushbid.allocation.pairs_by_frontier import PairsByFrontier
 from hushbid.allocation.problem import as_problem
 from hushbid.allocation.rule import AllocationRule, allocation_rule
@@ -68,3 +71,20 @@ def test_the_rule_in_closed_form_is_what_the_general_path_finds(market: CentralM
     assert (known == np.isfinite(rises[1])).all()
     largest = float(np.abs(rises[0][known]).max(initial=0.0))
     assert rises[1][known] == pytest.approx(rises[0][known], rel=1e-8, abs=1e-9 * largest)
+
+
+@pytest.mark.parametrize("capped", [False, True])
+def test_stationary_points_are_minima_where_noise_is_a_quarter_of_the_error_and_not_everywhere(capped: bool) -> None:
+    """The lemma of `price_search`, whatever costs, caps, variances and strata: elsewhere the price falls here."""
+    falls = 0
+    for market in (one for one in MARKETS if one.goal.kind == "price"):
+        problem, rng = problem_of(market), np.random.default_rng(3)
+        caps = rng.lognormal(3.0, 2.0, market.costs.size) if capped else problem.caps
+        rows = np.flatnonzero(np.isfinite(problem.costs))
+        people = population(replace(problem, caps=caps), rows, problem.costs[rows])[1]
+        points = at(people, np.geomspace(1e-6, 1e6, 1500))
+        steps = np.diff(np.log(points.price))
+        noisy = points.mse * points.t**2 <= 8.0 * points.sigma**2
+        assert steps[noisy[1:] & noisy[:-1]].min() > -1e-11
+        falls += int((steps < -1e-9).sum())
+    assert falls > 50

@@ -18,7 +18,6 @@ In reading order:
 - `reply_rules`: what a rule says, which payments integrate, and what a solver answers for it
 - `budget_integral`: the integral of one person's loss over their own cost under a budget, for any caps or strata
 - `deviations`, `pairs_by_pieces`: the optimum with one person's cost replaced, without caps
-- `valley`: when a stationary point is the best one for a price
 - `pairs_by_frontier`, `budget_by_frontier`: the same under caps
 - `rule`: everybody's loss as a function of their own cost, from any of these: the allocation rule
 - `precision`: how much precision a loss supplies locally, by Laplace noise or by randomised response, up to a cap

@@ -40,8 +40,7 @@ class Found:
     points: Points
     value: float
     bound: float  # for a price: no purchase with any payment is below
-    first: float = 0.0
-    last: float = math.inf  # between which σ it was searched
+    last: float = math.inf  # no better point has a larger σ
 
     def losses(self, problem: CentralProblem) -> tuple[IndexArray, FloatArray]:
         """Everybody's loss in the caller's units; at the cap to the last digit."""
@@ -104,8 +103,7 @@ def _among(problem: CentralProblem, rows: IndexArray, guess: Purchase | None) ->
         if not float(populations.people.costs.max()) > 0.0:  # everybody is there for nothing
             return Found(ordered, populations, start, math.inf, math.inf)
         best = search(populations, target, start)
-        ends = float(best.low[0]), float(best.high[0])
-        return Found(ordered, populations, best.points, float(best.value[0]), float(best.bound[0]), *ends)
+        return Found(ordered, populations, best.points, float(best.value[0]), float(best.bound[0]), float(best.last[0]))
     if rows.size < np.count_nonzero(problem.costs < math.inf) and _all_that_caps_allow(problem, rows, refuse=False):
         return None
     if guess is not None and _mostly_cut(problem, guess):

@@ -74,7 +74,12 @@ def least_along_path(pieces: Pieces, grid: FloatArray, *, attained: float, at_ze
         return pieces.figures(at)
 
     return least_along_paths(
-        evaluate, grid[None, :], np.array([attained]), tolerance=TOLERANCE, at_zero=np.array([at_zero])
+        evaluate,
+        grid[None, :],
+        np.array([attained]),
+        tolerance=TOLERANCE,
+        at_zero=np.array([at_zero]),
+        single=np.zeros(1, dtype=bool),
     )
 
 

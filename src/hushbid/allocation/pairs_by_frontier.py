@@ -1,8 +1,8 @@
 """The optimum under caps as a function of one person's own cost, for many (person, cost) pairs at once.
 
 Moving one person changes the sums of their stratum by one person's terms, so a few rounds lead from the present point
-of the path to the one of each pair. An accuracy and a budget have one such point. A price may have several: `Valley`
-proves that a raised cost leaves one only; where it cannot, the pair is searched.
+of the path to the one of each pair. An accuracy and a budget have one such point. A price may have several: where it is
+not proved once for all that a raised cost leaves one only, the pair is searched.
 
 Values count from the present optimum. A rent is a difference of two values that contain the error, which may be many
 orders larger, so differences are not taken between totals (`value_changes`): who is at the cap at both points adds
@@ -29,17 +29,17 @@ from hushbid.allocation.capped import (
     zero_cost_people,
 )
 from hushbid.allocation.central_problem import CentralProblem
-from hushbid.allocation.frontier import Points, meet, settle
+from hushbid.allocation.frontier import Points, at, meet, settle
 from hushbid.allocation.pool import Moves
 from hushbid.allocation.populations import Populations
-from hushbid.allocation.price_search import search
+from hushbid.allocation.price_search import search, single_up_to
 from hushbid.allocation.reply_rules import Answers
-from hushbid.allocation.valley import single_minimum_up_to
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import MarketError
 
 _SEARCHED = 256  # so many pairs are searched together
 _LOOKED_AT = 64  # of more people most are summed once for boxes around the present point
+_SHARES = np.geomspace(1.0 / 64.0, 1.0, 25)  # of the present σ: where paths are bounded
 _DIGITS = 2.0**-60
 _ROUNDS = 40
 
@@ -176,13 +176,13 @@ class PairsByFrontier:
             value[which], mse[which] = change, points.mse
             loss[which] = moves.losses(points.levels.stratum(stratum), points.sigma)
 
-        alike = self._alike(stratum, costs)
-        raised = ~alike & (costs >= problem.costs[rows])
-        worst = self._worst if (searched & raised).any() else -math.inf
-        near = np.flatnonzero(searched & (alike | (raised & (worst > present))))
+        raised = searched & (costs >= problem.costs[rows])
+        worst, error = self._single if raised.any() else (-math.inf, 0.0)
+        near = np.flatnonzero(raised & (worst > present))
         if near.size:
             points, change = self.near(populations.take(near))
-            only = np.flatnonzero(alike[near] | ((change <= worst - present) & (change >= -1e-12 * present)))
+            fine = (change <= worst - present) & (change >= -1e-12 * present) & (points.mse <= error)
+            only = np.flatnonzero(fine)
             found(near[only], points.take(only), change[only])
             searched[near[only]] = False
         unsolved = np.flatnonzero(searched)
@@ -201,21 +201,12 @@ class PairsByFrontier:
         return Answers(lambda: value, loss, mse)
 
     @cached_property
-    def _worst(self) -> float:
-        """The value up to which a point near the present one is the optimum when a cost is raised."""
-        return -math.inf if self._now is None else single_minimum_up_to(self._now)
-
-    def _alike(self, stratum: int, costs: FloatArray) -> BoolArray:
-        """Return the pairs in which no cost of a stratum is above four times another: they have one minimum.
-
-        Inside, ``Q ≤ U(ψ_max − m)(m − ψ_min)`` and ``ℓT ≥ U(λ − m)``, so ``4Q < 3ℓmT`` wherever ``m < 4ψ_min``; see
-        :mod:`hushbid.allocation.valley`.
-        """
-        scale, people = self._problem.form.scale, self._populations.people
-        low, high = people.costs[people.starts], people.costs[people.starts + people.counts - 1]
-        own = np.maximum(costs, high[stratum] * scale) <= 4.0 * np.minimum(costs, low[stratum] * scale)
-        alike: BoolArray = (costs == math.inf) | own
-        return alike & bool((high <= 4.0 * low).all())
+    def _single(self) -> tuple[float, float]:
+        """The value and the error up to which a point near the present one is the optimum when a cost is raised."""
+        if self._now is None:
+            return -math.inf, 0.0
+        sigma = self._now.points.sigma * _SHARES
+        return single_up_to(self._populations, at(self._populations, sigma, beside(self._now.points, sigma.size)))
 
     def _payable(self, stratum: int, rows: IndexArray, costs: FloatArray) -> BoolArray:
         """The pairs in which everybody who is needed is there, and at least one asks for something."""

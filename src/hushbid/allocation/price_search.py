@@ -10,10 +10,19 @@
 halved until none is. A point is found by its *place*, any parameter that rises along the path: ``T`` itself, or ``σ``.
 At place 0 nobody is paid, so the first bound there is ``N(T₂)``.
 
-On the frontier (`search`) the place is ``σ``, and the first places lie ever farther from a local minimum, around which
-the bound closes at once. A best point is stationary, ``T² = 2σ``, so ``η² = 2/σ``. As ``N ≥ 2/η²``, its ``σ`` is at
-most its value. And ``η`` is at most what the value can pay for: each stratum gives its share for nothing as far as the
-caps of zero-cost people allow, and from there on at no less than its cheapest other cost.
+**Lemma.** Where ``N ≤ 4σ`` every stationary point of ``N + C`` is a minimum. *Proof.* With ``B, R = Σu(λ − ψ),
+Σu(λ − ψ)²`` inside, ``T²/2σ`` rises on a piece where
+
+    4·ΣR  <  3·τ̄T + Σ (B_g − σE_g)²/U_g,            ΣR ≤ ΣVy² = τ̄T − 2σ² = NT² − 2σ²,
+
+so it does where ``NT² ≤ 8σ²``; at a stationary point ``T² = 2σ``. Where nobody of a stratum is inside, ``T/σ`` rests. ∎
+As ``N`` falls and ``σ`` rises along the path, ``N ≤ 4σ`` holds from some point on, and from there on a minimum is the
+only one. Noise is then a quarter of the error, or more. What is left is the path before that point.
+
+On the frontier (`search`) the place is ``σ``. A minimum for which the lemma does not hold is searched around: the first
+places lie ever farther from it. A best point has ``η² = 2/σ``. As ``N ≥ 2/η²``, its ``σ`` is at most its value. And
+``η`` is at most what the value can pay for: each stratum gives its share for nothing as far as the caps of zero-cost
+people allow, and from there on at no less than its cheapest other cost.
 """
 
 import math
@@ -25,12 +34,15 @@ import numpy as np
 from hushbid.allocation.frontier import Points, at, meet
 from hushbid.allocation.populations import Populations
 from hushbid.allocation.targets import Target
-from hushbid.common.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
 TOLERANCE = 1e-11
 _ROUNDS = 200
 _FIRST_STEP = 16.0  # the interval from 0 to a place is divided at this share of it
 _NEAREST = 2e-6
+_SINGLE = 4.0 * (1.0 - 1e-9)
+_SQUARES = 6.0 * (1.0 - 1e-9)
+_BEFORE = np.array([0.25, 0.5, 1.0])  # places before a minimum that the lemma holds for, as shares of its own
 _LEAST = 1e-9  # where zero-cost people could do it alone the search begins at this share of the σ found first
 Evaluate = Callable[[IndexArray, FloatArray], FloatArray]
 """What gives ``T``, ``N``, ``C`` and ``σ``, in rows, at some places of the paths of some populations."""
@@ -46,13 +58,19 @@ class Bounded:
 
 
 def least_along_paths(
-    evaluate: Evaluate, grid: FloatArray, known: FloatArray, *, tolerance: float, at_zero: FloatArray
+    evaluate: Evaluate,
+    grid: FloatArray,
+    known: FloatArray,
+    *,
+    tolerance: float,
+    at_zero: FloatArray,
+    single: BoolArray,
 ) -> Bounded:
     """Return bounds from place 0 to the last of ``grid``, within ``tolerance`` of the best values.
 
     ``grid`` has a row of ascending places for each population, ``known`` a value that is attained in each, and
     ``at_zero`` is ``N`` where nobody is paid: infinite unless each stratum has zero-cost people, and not a number where
-    nothing below the grid is asked for.
+    nothing below the grid is asked for. Where ``single``, what is known is a minimum for which the lemma holds.
     """
     people, columns = grid.shape
     value, place = known.copy(), np.full(people, math.nan)
@@ -76,6 +94,7 @@ def least_along_paths(
     bound = np.full(people, math.inf)
     for round_ in range(_ROUNDS):
         each = interval_bounds(left[1:], right[1:])
+        each = np.where(single[which] & (left[2] <= _SINGLE * left[4]), known[which], each)
         middle = np.where(left[0] > 0.0, np.sqrt(left[0]) * np.sqrt(right[0]), right[0] / _FIRST_STEP)
         halved = (each < value[which] * (1.0 - tolerance)) & (left[0] < middle) & (middle < right[0])
         halved &= round_ < _ROUNDS - 1
@@ -109,8 +128,7 @@ class Optimum:
     points: Points
     value: FloatArray
     bound: FloatArray  # no purchase of the population with any payment is below this
-    low: FloatArray
-    high: FloatArray  # between which σ was searched
+    last: FloatArray  # no better point has a larger σ
 
 
 def figures(points: Points) -> FloatArray:
@@ -123,12 +141,25 @@ def search(populations: Populations, target: Target, start: Points) -> Optimum:
     best = meet(populations, target, start)
     value = best.mse + best.expense
     low, high, free = _ends(populations, best, value)
-    grid = ladder(best.sigma, low, high)
+    single = np.asarray(best.mse <= _SINGLE * best.sigma)
+    found = Bounded(value.copy(), value.copy(), np.full(value.size, math.nan))
+    left = ~_rises_everywhere(populations, value.size)
+    for which in (np.flatnonzero(left & single), np.flatnonzero(left & ~single)):
+        if which.size == 0:
+            continue
+        some, near, at_zero = populations.take(which), best.take(which), free[which]
+        if single[which[0]]:
+            grid, at_zero = near.sigma[:, None] * _BEFORE, np.where(np.isnan(at_zero), math.inf, at_zero)
+        else:
+            grid = ladder(near.sigma, low[which], high[which])
 
-    def evaluate(which: IndexArray, sigma: FloatArray) -> FloatArray:
-        return figures(at(populations.take(which), sigma, best.take(which)))
+        def evaluate(rows: IndexArray, sigma: FloatArray, some: Populations = some, near: Points = near) -> FloatArray:
+            return figures(at(some.take(rows), sigma, near.take(rows)))
 
-    found = least_along_paths(evaluate, grid, value, tolerance=TOLERANCE, at_zero=free)
+        seen = least_along_paths(
+            evaluate, grid, value[which], tolerance=TOLERANCE, at_zero=at_zero, single=single[which]
+        )
+        found.bound[which], found.value[which], found.at[which] = seen.bound, seen.value, seen.at
     better = np.flatnonzero(found.value < value * (1.0 - 1e-14))
     if better.size:
         some = populations.take(better)
@@ -139,7 +170,33 @@ def search(populations: Populations, target: Target, start: Points) -> Optimum:
         best.put(better[kept], other.take(np.flatnonzero(kept)))
         value = value.copy()
         value[better[kept]] = worth[kept]
-    return Optimum(best, value, np.minimum(found.bound, value), low, high)
+    return Optimum(best, value, np.minimum(found.bound, value), high)
+
+
+def _rises_everywhere(populations: Populations, count: int) -> BoolArray:
+    """Return whether ``T²/2σ`` rises along all of each path: ``NT²/σ² = 2 + ΣVε²`` is never above 8."""
+    people, moves = populations.people, populations.moves
+    squares = np.full(count, float((people.cap * people.reach).sum()))
+    return np.asarray(squares + (0.0 if moves is None else moves.cap * moves.reach) <= _SQUARES)
+
+
+def single_up_to(populations: Populations, points: Points) -> tuple[float, float]:
+    """Return up to which value, and which error, a minimum is the best one if any one cost is raised.
+
+    ``points`` are ascending points of the present path. Raising a cost makes no purchase cheaper. So at an
+    error with ``N ≤ 2C`` this holds with it raised, too, and as ``C ≤ 2σ`` everywhere, so does ``N ≤ 4σ``. And no
+    purchase with a larger error is better than what bounds the present path before that point.
+    """
+    if _rises_everywhere(populations, 1)[0]:
+        return math.inf, math.inf
+    paths = figures(points)
+    mse, expense = paths[1], paths[2]
+    first = int(np.argmax(mse <= 0.5 * _SINGLE * expense))
+    if not mse[first] <= 0.5 * _SINGLE * expense[first]:
+        return -math.inf, 0.0
+    before = paths[:, : first + 1]
+    bounds = interval_bounds(before[:, :-1], before[:, 1:])
+    return min(float(bounds.min(initial=math.inf)), float(mse[0])), float(mse[first])
 
 
 def ladder(sigma: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
