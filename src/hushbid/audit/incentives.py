@@ -29,7 +29,7 @@ from hushbid.audit.incentive_report import IncentiveReport, PersonFinding, judge
 from hushbid.common.arrays import FloatArray, Rng, as_floats, as_generator
 from hushbid.errors import BidError, InputError, Unreachable
 from hushbid.mechanism import Market, Population, decide
-from hushbid.mechanism.terms import as_limits
+from hushbid.mechanism.stated import as_limits
 from hushbid.priors import Prior
 
 _KINKS = 40

@@ -5,7 +5,7 @@ In reading order:
 - `market`: `Market` and its verbs; `Outcome`, what it decided
 - `releasing`: `release`, the one estimate
 - `summary`: what was decided, in words; markets, outcomes and plans in a notebook
-- `terms`: the fields of a market, in the user's units, and what is allowed in them
+- `stated`: the fields of a market, in the user's units, and what is allowed in them; `terms`: for which population
 - `strata`: public strata, and the combination of their means that is wanted
 - `combinations`: the table of what cannot be combined, which also prints the reference page
 - `survey`: several questions as the market for one number that they come to, and the error of each

@@ -38,6 +38,7 @@ from hushbid.mechanism.protection import RELATIONS
 from hushbid.mechanism.rounding import refuse_rounding
 from hushbid.mechanism.schedule import Menu, Schedule, common_schedule, expected_menu, own_schedule
 from hushbid.mechanism.simulation import Progress, Simulation, simulate
+from hushbid.mechanism.stated import as_prior
 from hushbid.mechanism.summary import market_card, outcome_card, summary_of
 from hushbid.mechanism.survey import (
     QuestionError,
@@ -45,7 +46,7 @@ from hushbid.mechanism.survey import (
     noise_of,
     question_errors,
 )
-from hushbid.mechanism.terms import Terms, as_prior
+from hushbid.mechanism.terms import Terms
 from hushbid.priors import Grouped, Prior
 
 OUTCOME_VERSION = 3
