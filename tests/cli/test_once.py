@@ -543,17 +543,19 @@ def test_an_estimate_that_was_stored_and_is_gone_is_not_drawn_again(changed: str
 
 
 FORGED: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "no promise": lambda claim: {**claim, "promise": {}},
-    "a promise of texts": lambda claim: {**claim, "promise": dict.fromkeys(claim["promise"], "x")},
-    "no data": lambda claim: {name: value for name, value in claim.items() if name != "data"},
+    "no promise": lambda claim: {**claim, "stated": {**claim["stated"], "promise": {}}},
+    "a promise of texts": lambda claim: {
+        **claim,
+        "stated": {**claim["stated"], "promise": dict.fromkeys(claim["stated"]["promise"], "x")},
+    },
+    "no data": lambda claim: {
+        **claim,
+        "stated": {name: value for name, value in claim["stated"].items() if name != "data"},
+    },
     "no release": lambda claim: {**claim, "release": None},
     "another release": lambda claim: {**claim, "release": {"format": "hushbid release"}},
     "a release of an earlier version": lambda claim: {**claim, "release": {"format": "hushbid table release"}},
-    "fewer people": lambda claim: {
-        **claim,
-        "release": {**claim["release"], "privacy_loss": claim["release"]["privacy_loss"][1:]},
-    },
-    "people who are not there": lambda claim: {**claim, "release": {**claim["release"], "dropped_out": [N]}},
+    "people who are not there": lambda claim: {**claim, "stated": {**claim["stated"], "absent": [N]}},
     "a wave of texts": lambda claim: {**claim, "waves_before": "two"},
     "a list": lambda claim: [claim],
     "nothing": lambda claim: {},
