@@ -181,11 +181,11 @@ def test_memory_and_sums_share_an_entry_and_other_strata_are_refused(tmp_path: P
     def asked(strata: Strata) -> Ask:
         forms = answer_forms(table, plan.delivered > 0.0)
         return Ask(
+            asked=plan,
             question="difference",
             wave=1,
             by_ids=True,
             setting="central",
-            bounds=(0.0, 10.0),
             tally=tallied(digests, plan.promised, plan.variance, forms, strata.codes),
             strata=tuple(strata_terms(strata, None)),
         )

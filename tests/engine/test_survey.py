@@ -80,7 +80,7 @@ def test_on_an_engine_a_survey_has_the_losses_the_integers_and_the_claim_of_memo
     assert [(one.data, one.answers, one.varies) for one in asked.tally.columns] == columns
     assert asked.tally.marked == pytest.approx(expected.marked, rel=1e-9)
     assert asked.tally.marked_variances == pytest.approx(expected.marked_variances, rel=1e-9)
-    assert asked.bounds == plan.bounds
+    assert asked.asked.as_fields == plan.as_fields
 
 
 def test_the_integers_are_those_that_memory_adds_its_noise_to() -> None:

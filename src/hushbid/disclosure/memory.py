@@ -112,7 +112,7 @@ def _sum_plan(plan: ReleasePlan, losses: FloatArray, exponent: int, *, noiseless
     with np.errstate(over="ignore"):
         totals = [min(float(losses[rows].sum()), sys.float_info.max) for rows in rows_of(strata)]
     return SumPlan(
-        bounds=plan.bounds,
+        **plan.as_fields,
         exponent=exponent,
         weights=tuple(strata.weights.tolist()),
         losses=tuple(totals),
@@ -120,11 +120,7 @@ def _sum_plan(plan: ReleasePlan, losses: FloatArray, exponent: int, *, noiseless
         largest_loss=float(losses.max()),
         largest_variance=float(plan.variance.max()),
         planned=planned_weighing(plan),
-        questions=plan.questions,
-        layout=plan.layout,
-        survey=plan.survey,
         combined=plan.combined,
-        relation=plan.relation,
         noiseless=noiseless,
     )
 

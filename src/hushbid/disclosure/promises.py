@@ -107,7 +107,7 @@ class ReleasePlan(Asked):
         The key is a hash of all other arguments unless given; ``label`` tells campaigns with equal promises apart.
         """
         is_central(setting)
-        asked, (allowed, used) = as_asked(questions, layout, bounds), _as_promises(promised, delivered)
+        asked, (allowed, used) = as_asked(questions, layout, bounds, relation), _as_promises(promised, delivered)
         if asked.survey:
             _refuse_own(variance, "variance")
             variance = asked.layout.variance
@@ -120,15 +120,11 @@ class ReleasePlan(Asked):
             setting=setting,
             promised=allowed,
             delivered=used,
-            bounds=asked.bounds,
+            **asked.as_fields,
             variance=spread,
             key="",
             from_engine=from_engine,
-            relation=relation,
-            questions=asked.questions,
-            layout=asked.layout,
             strata=one_stratum(allowed.size) if strata is None else strata,
-            survey=asked.survey,
             stratified=strata is not None,
         )
         _refuse_response(plan)
@@ -147,13 +143,6 @@ class ReleasePlan(Asked):
     def people(self) -> int:
         """How many people the plan is about."""
         return self.promised.size
-
-    @property
-    def terms(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """A survey's questions, and which strata are combined, as texts that distinguish plans; empty if none."""
-        survey = survey_terms(self.questions, self.layout) if self.survey else []
-        strata = strata_terms(self.strata, self.relation) if self.stratified else []
-        return tuple(survey), tuple(strata)
 
     @property
     def response(self) -> bool:
@@ -196,21 +185,23 @@ class ReleasePlan(Asked):
         return losses_left(self.promised, self.delivered, present, self.unit_variance, self.strata)
 
 
-def as_asked(questions: Iterable[Question], layout: Layout | None = None, bounds: object = None) -> Asked:
+def as_asked(
+    questions: Iterable[Question], layout: Layout | None = None, bounds: object = None, relation: Relation | None = None
+) -> Asked:
     """What is asked, validated: a survey's questions, or one number in ``bounds``.
 
     The layout is the best for the questions' importance unless given.
     """
     if not (asked := tuple(questions)):
         found = as_bounds(bounds)
-        return Asked(bounds=found, questions=one_number(found), layout=ONE_NUMBER)
+        return Asked(bounds=found, questions=one_number(found), layout=ONE_NUMBER, relation=relation)
     _refuse_own(bounds, "bounds")
     asked = as_questions(asked)
     if layout is None:
         layout = layout_of(asked)
     else:
         refuse_other_layout(asked, layout)
-    return Asked(bounds=(0.0, layout.width), questions=asked, layout=layout, survey=True)
+    return Asked(bounds=(0.0, layout.width), questions=asked, layout=layout, survey=True, relation=relation)
 
 
 def refuse_unreleasable(least: float, layout: Layout | None = None) -> None:
@@ -235,12 +226,6 @@ def refuse_unsendable(losses: FloatArray) -> None:
             f"A privacy loss of {losses[too_large].max():.2g} is too large for a message with a survey's answers: it"
             f" must be infinite or at most 2**24 = {LARGEST_SENT_LOSS:.2g}; set max_privacy_loss."
         )
-
-
-def survey_terms(questions: Iterable[Question], layout: Layout) -> list[str]:
-    """What is asked in a survey and how the questions share everybody's loss, as texts that tell two surveys apart."""
-    shares = [[*group.rows, group.parts] for group in layout.groups]
-    return [json.dumps([one.to_dict() for one in questions]), json.dumps(shares)]
 
 
 def strata_terms(strata: Strata, relation: Relation | None) -> list[str]:
@@ -304,7 +289,7 @@ def _content_hash(plan: ReleasePlan, label: str) -> str:
     header = ["hushbid release plan 1", plan.setting, label, *(bound.hex() for bound in plan.bounds)]
     if plan.relation is not None:
         header += [plan.relation.spread.hex(), str(plan.relation.roster)]
-    header += [text for texts in plan.terms for text in texts]
+    header += [*plan.terms, *(strata_terms(plan.strata, plan.relation) if plan.stratified else [])]
     digest = hashlib.sha256(json.dumps(header).encode())
     for array in (plan.promised, plan.delivered, plan.variance):
         digest.update(array.astype("<f8").tobytes())

@@ -5,9 +5,10 @@ a range of width 1. Both settings and sums from engines end here: a `Weighing` i
 people.
 """
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -129,6 +130,19 @@ class Asked:
     relation: Relation | None = None
     """How closely price and datum may be related, among how many people; None: not at all. Of a survey, the spread is
     as large compared with each question's own variance as with the layout's."""
+
+    @property
+    def as_fields(self) -> dict[str, Any]:
+        """These fields by name, for a plan that has more."""
+        return {one.name: getattr(self, one.name) for one in fields(Asked)}
+
+    @property
+    def terms(self) -> list[str]:
+        """A survey's questions and how they share everybody's loss, as texts that distinguish surveys; else empty."""
+        if not self.survey:
+            return []
+        shares = [[*group.rows, group.parts] for group in self.layout.groups]
+        return [json.dumps([one.to_dict() for one in self.questions]), json.dumps(shares)]
 
     @property
     def width(self) -> float:

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray, id_texts
-from hushbid.disclosure import Answer, Release, ReleasePlan, message_kind
+from hushbid.disclosure import Answer, Release, ReleasePlan
 from hushbid.disclosure.combination import Combined
 from hushbid.disclosure.delivery import prepare_release
 from hushbid.disclosure.grid import exponent_of
@@ -33,8 +33,7 @@ from hushbid.disclosure.ledger.question import (
 )
 from hushbid.disclosure.messages import Kind, Message
 from hushbid.disclosure.prepare import PreparedSums, prepare
-from hushbid.disclosure.promises import about, as_asked, strata_terms, survey_terms
-from hushbid.disclosure.relation import Relation
+from hushbid.disclosure.promises import about, as_asked, strata_terms
 from hushbid.disclosure.sum_plan import SumPlan
 from hushbid.disclosure.sums import Above, Sums
 from hushbid.disclosure.weighing import Asked, Weighing
@@ -44,7 +43,6 @@ from hushbid.engine.delivered import DataColumns, DataNames, data_columns
 from hushbid.engine.people import Rows
 from hushbid.engine.pricing import Priced
 from hushbid.errors import InfiniteLoss, InputError, NothingDelivered
-from hushbid.mechanism import Market
 
 
 def release(
@@ -126,13 +124,13 @@ def prepared_sums(priced: Priced, data: DataColumns) -> PreparedSums:
 def sum_plan(priced: Priced) -> SumPlan:
     """What was promised, in figures about everybody and about each stratum."""
     market, summary, kernel = priced.market, priced.summary, priced._kernel
-    asked, widest = _asked(market), float(np.max(np.asarray(market.stated_variance)))
+    asked, widest = _asked(priced), float(np.max(np.asarray(market.stated_variance)))
     largest, losses = kernel.largest_used, tuple(loss for _, loss in kernel.used)
     combined = _combined(priced)
     weights = (1.0,) if combined is None else combined.weights
     noise = max(abs(weight) / loss for weight, loss in zip(weights, losses, strict=True))
     return SumPlan(
-        bounds=asked.bounds,
+        **asked.as_fields,
         exponent=exponent_of(np.array(losses)),
         weights=weights,
         losses=losses,
@@ -145,11 +143,7 @@ def sum_plan(priced: Priced) -> SumPlan:
             largest=noise * largest,
             noise=noise,
         ),
-        questions=asked.questions,
-        layout=asked.layout,
-        survey=asked.survey,
         combined=combined,
-        relation=_relation(priced),
     )
 
 
@@ -162,14 +156,11 @@ def _combined(priced: Priced) -> Combined | None:
     return Combined(weights=tuple(strata.weights.tolist()), bought_from=bought_from, names=strata.names)
 
 
-def _asked(market: Market) -> Asked:
+def _asked(priced: Priced) -> Asked:
     """What is asked: a survey's questions, or one number."""
-    return as_asked(market.survey or (), market.layout, None if market.survey else market.bounds)
-
-
-def _relation(priced: Priced) -> Relation | None:
-    """How closely price and datum may be related, among how many people."""
-    return priced._population.relation
+    market = priced.market
+    bounds = None if market.survey else market.bounds
+    return as_asked(market.survey or (), market.layout, bounds, priced._population.relation)
 
 
 def _messages_combined(priced: Priced, data: DataColumns) -> Callable[[str], Release]:
@@ -185,7 +176,9 @@ def _messages_combined(priced: Priced, data: DataColumns) -> Callable[[str], Rel
 
     def plan_called(name: str) -> ReleasePlan:
         # of the active only: the others have no message
-        return ReleasePlan.of(losses, setting="local", **asked, key=name, relation=_relation(priced), strata=strata)
+        return ReleasePlan.of(
+            losses, setting="local", **asked, key=name, relation=priced._population.relation, strata=strata
+        )
 
     sent = [messages.get(place) for place in active.tolist()]
     prepare_release(plan_called("checked"), sent)
@@ -316,18 +309,15 @@ def _message_form(text: object, kind: Kind) -> bytes | None:
 def asked_of(priced: Priced, data: DataColumns, *, question: str, wave: int) -> Ask:
     """A question to the people of a priced table, from one pass."""
     as_question(question)  # refused as it was written
-    market, layout = priced.market, priced.market.layout
-    strata, relation = priced._population.strata, _relation(priced)
+    market, strata, asked = priced.market, priced._population.strata, _asked(priced)
     spread = float(np.max(np.asarray(market.stated_variance)))
-    kernel = AskKernel(priced._kernel, data, spread, message_kind(market.survey or ()))
+    kernel = AskKernel(priced._kernel, data, spread, asked.kind)
     return Ask(
+        asked=asked,
         question=question,
         wave=as_wave(wave),
         by_ids=priced._kernel.people.id is not None,
         setting=market.setting,
-        bounds=_asked(market).bounds,
         tally=priced._engine.reduce(kernel, Tally()),
-        relation=relation,
-        survey=() if layout is None else tuple(survey_terms(market.survey or (), layout)),
-        strata=() if strata is None else tuple(strata_terms(strata, relation)),
+        strata=() if strata is None else tuple(strata_terms(strata, asked.relation)),
     )

@@ -136,15 +136,15 @@ class Promise:
     @classmethod
     def of(cls, ask: Ask, key: Keyed) -> "Promise":
         """Key what was promised."""
-        tally, relation = ask.tally, ask.relation
+        tally, asked, relation = ask.tally, ask.asked, ask.asked.relation
         who = key.fingerprint("strata", tally.strata) if ask.strata else ""
         return cls(
             setting=ask.setting,
-            bounds=ask.bounds,
+            bounds=asked.bounds,
             **{name: getattr(tally, name) for pair in _SUMS for name in pair},
             exact=None if ask.exact is None else key.name("losses", ask.exact),
             relation=None if relation is None else (relation.spread, float(relation.roster)),
-            survey=key.name("survey", json.dumps(ask.survey).encode()) if ask.survey else None,
+            survey=key.name("survey", json.dumps(asked.terms).encode()) if asked.survey else None,
             strata=key.name("strata", json.dumps([*ask.strata, who]).encode()) if ask.strata else None,
         )
 

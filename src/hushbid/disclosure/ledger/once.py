@@ -29,7 +29,7 @@ from hushbid.disclosure.ledger.question import (
     tallied,
 )
 from hushbid.disclosure.ledger.store import Settled, is_ledger, ledger_folder, refuse_former, refuse_released, settle
-from hushbid.disclosure.promises import ReleasePlan
+from hushbid.disclosure.promises import ReleasePlan, strata_terms
 from hushbid.disclosure.release import Release
 from hushbid.errors import AlreadyReleased, DataError, InputError, LedgerError, RecordError
 
@@ -237,17 +237,14 @@ def _refuse_real(
 
 def _ask_of(plan: ReleasePlan, people: HashArray | None, forms: Forms, question: str, wave: int) -> Ask:
     as_question(question)  # refused as it was written
-    survey, strata = plan.terms
     return Ask(
+        asked=plan,
         question=question,
         wave=as_wave(wave),
         by_ids=people is not None,
         setting=plan.setting,
-        bounds=plan.bounds,
         tally=tallied(people, plan.promised, plan.variance, forms, plan.strata.codes if plan.stratified else None),
-        relation=plan.relation,
-        survey=survey,
-        strata=strata,
+        strata=tuple(strata_terms(plan.strata, plan.relation)) if plan.stratified else (),
     )
 
 

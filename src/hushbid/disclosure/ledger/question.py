@@ -22,7 +22,7 @@ from hushbid.common.adding import Adds, each, joined
 from hushbid.common.arrays import BoolArray, FloatArray, HashArray, IndexArray, rounded_sum
 from hushbid.disclosure.answers import YES_NO
 from hushbid.disclosure.messages import Message
-from hushbid.disclosure.relation import Relation
+from hushbid.disclosure.weighing import Asked
 from hushbid.errors import InputError
 from hushbid.estimation import Setting
 from hushbid.questions import Choice, Question
@@ -152,8 +152,11 @@ class Tally(Adds):
 class Ask:
     """One question to some people, and what was promised to them for an answer."""
 
+    asked: Asked
+    """What they answer, and in which range."""
+
     question: str
-    """What is asked, as it was written; two are compared as `as_question` writes them."""
+    """The question in a sentence, as it was written; two are compared as `as_question` writes them."""
 
     wave: int
     """Which time it is asked of these people."""
@@ -164,17 +167,8 @@ class Ask:
     setting: Setting
     """Where noise is added."""
 
-    bounds: tuple[float, float]
-    """The public range of the data."""
-
     tally: Tally
     """The people, their losses and their data."""
-
-    relation: Relation | None = None
-    """How closely price and datum may be related, among how many people; None: not at all."""
-
-    survey: tuple[str, ...] = ()
-    """What the questions of a survey are and how they share everybody's loss; empty where one number is asked for."""
 
     strata: tuple[str, ...] = ()
     """Which combination of stratum means is estimated; empty where it is one mean."""
