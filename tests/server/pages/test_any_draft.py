@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hushbid.server.pages.draft_form import EMPTY
+from hushbid.server.pages.form_fields import EMPTY
 from hushbid.server.pages.request import LANGUAGE_COOKIE
 from tests.extent import TIMES
 from tests.server.http.support import Live

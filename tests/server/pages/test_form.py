@@ -13,18 +13,8 @@ from hushbid.priors import Exponential, LogNormal, Uniform
 from hushbid.priors.fitting import fit_priors
 from hushbid.questions import MOST_QUESTIONS, Choice, Number, YesNo
 from hushbid.server.model.settings import CampaignSettings
-from hushbid.server.pages import draft_form
-from hushbid.server.pages.draft_form import (
-    EMPTY,
-    PRIVACY,
-    RELATIONS,
-    Filled,
-    as_typed,
-    filled,
-    first_form,
-    in_language,
-    unavailable,
-)
+from hushbid.server.pages.draft_form import Filled, as_typed, filled, first_form, in_language, unavailable
+from hushbid.server.pages.form_fields import EMPTY, PRIVACY, RELATIONS
 from hushbid.server.pages.form_prices import MOST_BYTES, PilotRefused, Z, fitted_pilot, typical_prices, typical_prior
 from hushbid.server.pages.form_rows import pressed
 from hushbid.server.pages.wording import CODES, Writing, languages
@@ -326,7 +316,7 @@ def test_a_pilot_that_cannot_be_used_is_told_by_its_row_and_never_by_what_it_hol
 
 def test_the_form_has_a_field_for_every_setting() -> None:
     assert set(EMPTY) == set(as_typed(stated(), EN))
-    assert draft_form.EMPTY["single_visit"] == "yes"
+    assert EMPTY["single_visit"] == "yes"
 
 
 def test_the_how_to_names_the_numbers_of_the_form() -> None:

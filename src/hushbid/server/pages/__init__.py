@@ -4,6 +4,7 @@ Everything works without a script, but for one thing: noise that is added in the
 
 ===============  ======================================================================================
 `request`        one request for a page: who asks, in which language, forms and cookies, templates filled in
+`sent`           what is sent with a form, and what is kept of it for the next page
 `entry`          coming in: the first page, logging in, opening a link
 `participant`    what a participant sees and does
 `consent`        what the consent page says, word by word
@@ -12,6 +13,7 @@ Everything works without a script, but for one thing: noise that is added in the
 `staff`          what analysts and auditors look at: all campaigns, people, log, audit, report, privacy account
 `draft`          drafting a campaign: a form that is kept as it is typed, and a forecast
 `draft_form`     the draft's form, as it is typed and as settings
+`form_fields`    its fields, and what stands in them first
 `form_rows`       its questions and strata, with buttons that add, remove and move them
 `form_prices`    what people may ask for: two prices, a pilot's file, or a text
 `form_reading`   reading a form field by field

@@ -27,6 +27,19 @@ from hushbid.server.model.checks import LONGEST
 from hushbid.server.model.settings import NOT_HERE, refused_here
 from hushbid.server.pages import pictures
 from hushbid.server.pages.draft_form import (
+    Filled,
+    as_typed,
+    decimals_of,
+    filled,
+    first_form,
+    in_language,
+    label_of,
+    said,
+    typed_fields,
+    unavailable,
+)
+from hushbid.server.pages.forecast_words import Forecast, forecast_words
+from hushbid.server.pages.form_fields import (
     AMOUNTS,
     ASKED,
     EMPTY,
@@ -34,20 +47,9 @@ from hushbid.server.pages.draft_form import (
     PLACES,
     PRIVACY,
     RELATIONS,
-    Filled,
-    as_typed,
     choices_for,
-    decimals_of,
-    filled,
-    first_form,
-    in_language,
     kind_of,
-    label_of,
-    said,
-    typed_fields,
-    unavailable,
 )
-from hushbid.server.pages.forecast_words import Forecast, forecast_words
 from hushbid.server.pages.form_prices import MOST_BYTES, PilotRefused, fitted_pilot
 from hushbid.server.pages.form_rows import KINDS, pressed, rows_of
 from hushbid.server.pages.request import MOST_FIELDS, LogInFirst, PageRequest, analyst, page, require_id, stranger

@@ -15,21 +15,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
-from itertools import chain
 from typing import Any
 
 from hushbid.campaign.reading import SpecError
-from hushbid.campaign.spec import LANGUAGES, choices_of, fields_of, range_of
+from hushbid.campaign.spec import LANGUAGES, choices_of, range_of
 from hushbid.common.money import DECIMALS
 from hushbid.mechanism.combinations import Combination, offered
 from hushbid.server.model.checks import LONGEST
-from hushbid.server.model.settings import LEAST_LOSS, LEAST_PEOPLE, MOST_LOSS, MOST_PEOPLE, CampaignSettings
+from hushbid.server.model.settings import LEAST_PEOPLE, MOST_PEOPLE, CampaignSettings
+from hushbid.server.pages.form_fields import (
+    AMOUNTS,
+    DEGREES,
+    EMPTY,
+    FIELDS,
+    GOALS,
+    NEEDED,
+    NUMBERS,
+    OWN,
+    SCHEMA,
+    TEXTS,
+    form_name,
+    kind_of,
+)
 from hushbid.server.pages.form_prices import field_of as prices_field
 from hushbid.server.pages.form_prices import prices_typed, read_prior
 from hushbid.server.pages.form_reading import Reading, retyped, typed_value
 from hushbid.server.pages.form_rows import (
     FIELD_PARTS,
-    empty_question,
     is_number,
     is_survey,
     part_of,
@@ -40,114 +52,7 @@ from hushbid.server.pages.form_rows import (
 )
 from hushbid.server.pages.wording import FormError, Texts, Writing, languages
 
-GOALS = ("spend", "accuracy", "cost")
-OWN = "own"
-PRIVACY = {"strong": 0.5, "medium": 1.0, "light": 2.0}
-"""Everyone's largest privacy loss, by degree."""
-
-RELATIONS = {"none": 0.0, "some": 0.1, "much": 0.3}
-"""How closely prices and answers may be related, by degree."""
-
-_DEGREES: dict[str, tuple[str, dict[str, float], dict[str, float]]] = {
-    "privacy": ("max_privacy_loss", PRIVACY, {"ge": LEAST_LOSS, "le": MOST_LOSS}),
-    "relation": ("max_correlation", RELATIONS, {"ge": 0.0, "le": 1.0}),
-}
-"""What is chosen by degree: the field of the market, its degrees, and the limits of a number for experts."""
-
 _LONGEST = 25_000
-_SCHEMA = dict(fields_of(CampaignSettings))
-_TEXTS = "server.consent.texts"
-_NEEDED = ("people", "minimum_people", "payout_days", "retention_days")
-_IN_A_LINE = ("observer", "statement", "currency")
-AMOUNTS = ("participation_fee", "spending_limit")
-
-
-def _form_name(name: str) -> str:
-    """Return what a field of the schema is called in the form."""
-    table, _, leaf = name.rpartition(".")
-    return f"consent_{leaf}" if table == "server.consent" else "people" if leaf == "population" else leaf
-
-
-FIELDS = {
-    _form_name(name): name
-    for name in _SCHEMA
-    if (name.startswith(("server.", "money.")) and name != _TEXTS)
-    or name in ("market.setting", "market.accept_rounding", "market.population", "market.expected_share")
-}
-"""Fields that are typed as the schema has them, and their full names there."""
-
-ASKED: dict[str, tuple[str, ...]] = {
-    "told": ("description",),
-    "ethics": ("consent_controller", "consent_contact", "consent_purpose", "consent_storage"),
-    "example": ("observer", "statement"),
-    "people": ("people", "minimum_people"),
-    "visits": ("single_visit",),
-    "when": ("bid_by", "deliver_by", "automatic"),
-    "goal": ("expected_share",),
-    "paid": ("participation_fee", "payout", "payout_days", "fee_after_withdrawal"),
-    "privacy": ("limits",),
-    "more": ("currency", "decimals", "retention_days", "spending_limit", "accept_rounding", "public_estimate"),
-}
-"""Where the form asks for them: each is asked for as its kind is. A field that is named nowhere comes last of all."""
-
-ASKED["more"] += tuple(name for name in FIELDS if name != "setting" and name not in set(chain(*ASKED.values())))
-
-
-def kind_of(name: str) -> str:
-    """Return how a field of the form is typed: as a tick, a pick, a time, a whole number, a number, a text or lines."""
-    info = _SCHEMA[FIELDS[name]]
-    if choices_of(info):
-        return "pick"
-    known = {"bool": "tick", "datetime": "moment", "int": "whole", "float": "number"}
-    found = next((kind for word, kind in known.items() if word in str(info.annotation)), "text")
-    return "lines" if found == "text" and name not in _IN_A_LINE else found
-
-
-def choices_for(name: str) -> tuple[str, ...]:
-    """Return what a field may be picked from."""
-    return choices_of(_SCHEMA[FIELDS[name]])
-
-
-PLACES = {
-    "goal": "goal-spend",
-    "privacy": "privacy-strong",
-    "relation": "relation-none",
-    "strata": "strata_kind",
-    "setting": "setting-central",
-    "prices": "prices-typical",
-}
-"""Where a problem of several inputs is to be seen, by the identifiers of elements that take the focus."""
-
-EMPTY: dict[str, str] = {
-    **{name: typed_value(_SCHEMA[full].get_default(), Writing(languages()["en"])) for name, full in FIELDS.items()},
-    **dict.fromkeys(("title", "question", *(f"consent_text_{language}" for language in LANGUAGES)), ""),
-    **dict.fromkeys(("never_exceed", "buyer_weight", "pilot", "pilot_people", "prior"), ""),
-    **dict.fromkeys((leaf for leaf, _, _ in _DEGREES.values()), ""),
-    **empty_question(0),
-    "questions": "1",
-    "strata": "0",
-    "strata_kind": "shares",
-    "setting": "central",
-    "people": "100",
-    "single_visit": "yes",
-    "limits": "yes",
-    "currency": "EUR",
-    "goal": "spend",
-    "budget": "200",
-    "prices": "typical",
-    "price_low": "0.5",
-    "price_high": "5",
-    "privacy": "medium",
-    "relation": "some",
-}
-"""The form's fields, and what stands in them first, as it is typed in English."""
-
-_NUMBERS = frozenset(
-    {
-        *(name for name in FIELDS if kind_of(name) == "number"),
-        *("budget", "buyer_weight", "price_low", "price_high", "max_privacy_loss", "max_correlation"),
-    }
-)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -176,7 +81,7 @@ def in_language(fields: Mapping[str, str], typed_in: str, write: Writing) -> dic
     before = languages().get(typed_in)
     if before is None or typed_in == write.texts.language:
         return dict(fields)
-    return retyped(fields, lambda name: name in _NUMBERS or is_number(name), Writing(before), write)
+    return retyped(fields, lambda name: name in NUMBERS or is_number(name), Writing(before), write)
 
 
 def unavailable(typed: Mapping[str, str]) -> dict[str, str]:
@@ -231,7 +136,7 @@ def _values(form: Reading, least: int) -> dict[str, Any]:
     elif goal == "cost":
         _put(market, "buyer_weight", form.number("buyer_weight", gt=0.0))
     _put(market, "prior", read_prior(form))
-    for name, (leaf, degrees, limits) in _DEGREES.items():
+    for name, (leaf, degrees, limits) in DEGREES.items():
         degree = form.one_of(name, (*degrees, OWN))
         _put(market, leaf, form.number(leaf, **limits) if degree == OWN else degrees[degree])  # type: ignore[arg-type]
     return {**values, **read_strata(form)}
@@ -247,7 +152,7 @@ def _put(values: dict[str, Any], name: str, value: Any) -> None:
 
 def _read_field(form: Reading, name: str, least: int) -> Any:
     """Return one field of the schema as it was typed; None if it is left out, or cannot be read, which is said."""
-    info, kind = _SCHEMA[FIELDS[name]], kind_of(name)
+    info, kind = SCHEMA[FIELDS[name]], kind_of(name)
     if kind == "tick":
         return form.ticked(name)
     if kind == "pick":
@@ -256,7 +161,7 @@ def _read_field(form: Reading, name: str, least: int) -> Any:
         return form.text(name, LONGEST.get(name.removeprefix("consent_"), LONGEST["question"]), line=kind == "text")
     limits = {"people": {"ge": 1, "le": MOST_PEOPLE}, "minimum_people": {"ge": least, "le": MOST_PEOPLE}}
     allowed: dict[str, Any] = limits.get(name, range_of(info))
-    return form.number(name, kind, optional=name not in _NEEDED, **allowed)
+    return form.number(name, kind, optional=name not in NEEDED, **allowed)
 
 
 def _refuse_what_cannot_open(form: Reading, values: Mapping[str, Any], now: datetime) -> None:
@@ -309,10 +214,10 @@ def place_of(name: str, typed: Mapping[str, str]) -> str:
         return name
     if leaf == "prior":
         return prices_field(typed)
-    for degree, (number, _, _) in _DEGREES.items():
+    for degree, (number, _, _) in DEGREES.items():
         if leaf == number:
             return leaf if typed.get(degree) == OWN else degree
-    found = _SAID_AT.get(leaf, _form_name(name))
+    found = _SAID_AT.get(leaf, form_name(name))
     return found if found in EMPTY or found in _SAID_AT.values() else "form"
 
 
@@ -389,10 +294,10 @@ def as_typed(values: Mapping[str, Any], write: Writing) -> dict[str, str]:
             stated = datetime.fromisoformat(stated)
         keeps_default = stated is None and name not in ("single_visit", "currency")
         found[name] = EMPTY[name] if keeps_default else typed_value(stated, write)
-    texts = _value(values, _TEXTS) or {}
+    texts = _value(values, TEXTS) or {}
     found |= {f"consent_text_{language}": texts.get(language, "") for language in LANGUAGES}
     found |= {"title": str(values.get("title", "")), **dict(rows_typed(values, write)), **prices_typed(market, write)}
-    for name, (leaf, degrees, _) in _DEGREES.items():
+    for name, (leaf, degrees, _) in DEGREES.items():
         stated = market.get(leaf, 0.0 if name == "relation" else None)
         known = next((degree for degree, one in degrees.items() if one == stated), OWN)
         found[name] = "medium" if stated is None else known

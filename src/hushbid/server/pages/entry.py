@@ -8,7 +8,7 @@ from hushbid.errors import InputError, NotAllowed, Throttled
 from hushbid.server.http.auth import address_of, begin_cookie, cookie_session, end_cookie
 from hushbid.server.model.access import LinkInvalid
 from hushbid.server.pages.draft import taken_up
-from hushbid.server.pages.request import OpenLinkFirst, PageRequest, anybody, is_link, page, participant, staff
+from hushbid.server.pages.request import PageRequest, anybody, is_link, page, perhaps_participant, staff
 
 _HOME = "/campaigns"
 
@@ -41,20 +41,11 @@ async def enter(visit: PageRequest) -> Response:
     return response
 
 
-async def _whoever_leaves(request: Request) -> PageRequest:
-    """Somebody who leaves; without a secret there is nothing to end, and forgetting is harmless."""
-    try:
-        visit = await participant(request)
-    except OpenLinkFirst:
-        return await anybody(request)
-    await visit.read_form()
-    return visit
-
-
-@page("POST /p/leave", _whoever_leaves, reads_form=False)
+@page("POST /p/leave", perhaps_participant, reads_form=False)
 async def leave(visit: PageRequest) -> Response:
-    """End this browser's secret, and let it forget what that was made of."""
+    """End this browser's secret, and let it forget what that was made of, which is harmless without one."""
     if visit.secret is not None:
+        await visit.read_form()
         with suppress(LinkInvalid):
             await visit.ask(visit.service.leave)
     response = visit.go("/p/left")

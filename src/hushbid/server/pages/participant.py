@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from fastapi import Request, Response
+from fastapi import Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
@@ -23,7 +23,7 @@ from hushbid.server.pages.answering import Price, answers_page, choice_page, giv
 from hushbid.server.pages.choice import step_of
 from hushbid.server.pages.entry import entry_page
 from hushbid.server.pages.estimates import shown_estimates
-from hushbid.server.pages.request import OpenLinkFirst, PageRequest, anybody, base_address, page, participant
+from hushbid.server.pages.request import PageRequest, base_address, page, participant, perhaps_participant
 from hushbid.server.pages.wording import languages, sureness
 from hushbid.server.service import Service
 from hushbid.server.service.bodies import Delivery
@@ -112,14 +112,7 @@ def _page(address: str) -> Callable[[Do], Do]:
     return register
 
 
-async def _or_nobody(request: Request) -> PageRequest:
-    try:
-        return await participant(request)
-    except OpenLinkFirst:
-        return await anybody(request)
-
-
-@page("GET /p", _or_nobody)
+@page("GET /p", perhaps_participant)
 async def home(visit: PageRequest) -> Response:
     """Where she stands, and what she can do next."""
     return entry_page(visit) if visit.secret is None else await _standing(visit)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any, cast
+from urllib.parse import quote
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -16,15 +17,8 @@ from hushbid.server.http.problems import problem, refusal
 from hushbid.server.model.access import LinkInvalid
 from hushbid.server.model.entities import DraftIncomplete
 from hushbid.server.pages.entry import entry_page, refused_page
-from hushbid.server.pages.request import (
-    CsrfError,
-    LogInFirst,
-    OpenLinkFirst,
-    PageRequest,
-    anybody,
-    log_in_address,
-    stranger,
-)
+from hushbid.server.pages.request import LogInFirst, OpenLinkFirst, PageRequest, anybody, stranger
+from hushbid.server.pages.sent import CsrfError
 
 Handler = Callable[[Request, Exception], Awaitable[Response]]
 _KNOWN = (400, 403, 404, 405, 409, 413, 422, 429, 500, 503)
@@ -94,7 +88,14 @@ async def _log_in_first(request: Request, error: Exception) -> Response:
         return error.page
     if not wants_page(request):
         return problem(HTTPStatus.UNAUTHORIZED, "Log in first.")
-    return (await anybody(request)).go(log_in_address(request))
+    return (await anybody(request)).go(_log_in_address(request))
+
+
+def _log_in_address(request: Request) -> str:
+    """Where to log in, and come back from if nothing was sent."""
+    if request.method != "GET":
+        return "/login"
+    return f"/login?next={quote(request.url.path, safe='/')}"
 
 
 async def _open_link_first(request: Request, error: Exception) -> Response:

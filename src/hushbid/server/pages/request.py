@@ -21,14 +21,11 @@ import base64
 import hashlib
 import hmac
 import secrets
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from functools import lru_cache
 from secrets import token_hex
 from typing import Any, TypeVar
-from urllib.parse import quote
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
@@ -41,6 +38,7 @@ from hushbid.server.model.access import LINK_PREFIXES, SECRET_PREFIX
 from hushbid.server.model.rules import require_role
 from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.model.views import CampaignView, Principal, Session
+from hushbid.server.pages.sent import CSRF_FIELD, CsrfError, Form, Shelf
 from hushbid.server.pages.static_files import address
 from hushbid.server.pages.wording import FormError, Texts, Writing, languages, negotiated
 from hushbid.server.service import Service
@@ -52,7 +50,6 @@ POLICY = (
     " form-action 'self'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script';"
     " trusted-types 'none'"
 )
-CSRF_FIELD = "csrf"
 LANGUAGE_COOKIE, SECRET_COOKIE, BROWSER_COOKIE = "hushbid-language", "hushbid-participant", "hushbid-form"
 _YEAR = 365 * 24 * 3600
 MOST_FIELDS = 2_000
@@ -71,42 +68,6 @@ class OpenLinkFirst(Exception):
     """A participant's page was asked for without a secret."""
 
 
-class CsrfError(Exception):
-    """A form came without its token, or with another's."""
-
-
-KEPT_FOR = timedelta(hours=1)
-_MOST = 1_000
-_MOST_LETTERS = 64 * 1024 * 1024
-
-
-class Shelf:
-    """What sessions keep aside, the oldest first."""
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, str], tuple[datetime, int, Mapping[str, Any]]] = OrderedDict()
-
-    def put(self, place: tuple[str, str], values: Mapping[str, Any], now: datetime) -> None:
-        """Keep something."""
-        self._kept[place] = (now, len(repr(values)), values)
-        self._tidy(now)
-
-    def get(self, place: tuple[str, str], now: datetime) -> Mapping[str, Any] | None:
-        """Return what is kept there; None if there was never anything, or it is gone."""
-        self._tidy(now)
-        found = self._kept.get(place)
-        return None if found is None else found[2]
-
-    def _tidy(self, now: datetime) -> None:
-        letters = sum(size for _, size, _ in self._kept.values())
-        while self._kept:
-            since, size, _ = next(iter(self._kept.values()))
-            if now - since < KEPT_FOR and len(self._kept) <= _MOST and letters <= _MOST_LETTERS:
-                return
-            letters -= size
-            self._kept.popitem(last=False)
-
-
 @dataclass(slots=True, kw_only=True)
 class PageRequest:
     """One request for a page."""
@@ -116,7 +77,7 @@ class PageRequest:
     texts: Texts
     form_token: str
     session: Session | None = None
-    form: "Form" = field(default_factory=lambda: Form(FormData()), repr=False)
+    form: Form = field(default_factory=lambda: Form(FormData()), repr=False)
     """What was sent with a form that is ours."""
 
     campaign: str = ""
@@ -285,32 +246,6 @@ class PageRequest:
         )
 
 
-class Form:
-    """The fields of a form, as texts."""
-
-    def __init__(self, content: FormData) -> None:
-        self._content = content
-        self.file = b""
-        """The content of the file that came with it, if one did."""
-
-    def text(self, name: str) -> str:
-        """What was typed, with line ends as they should be; nothing if the field is missing."""
-        value = self._content.get(name, "")
-        return value.replace("\r\n", "\n").replace("\0", "") if isinstance(value, str) else ""
-
-    def chosen(self, name: str) -> list[str]:
-        """Everything that was chosen under one name."""
-        return [value.replace("\0", "") for value in self._content.getlist(name) if isinstance(value, str)]
-
-    def ticked(self, name: str) -> bool:
-        """Whether a box was ticked."""
-        return self.text(name) == "yes"
-
-    def all(self) -> Mapping[str, str]:
-        """Every field but the token."""
-        return {name: self.text(name) for name in self._content if name != CSRF_FIELD}
-
-
 async def anybody(request: Request) -> PageRequest:
     """Somebody who need not say who she is."""
     visit = stranger(request)
@@ -350,6 +285,14 @@ async def analyst(request: Request) -> PageRequest:
     visit = await staff(request)
     require_role(visit.who, "analyst")
     return visit
+
+
+async def perhaps_participant(request: Request) -> PageRequest:
+    """Somebody with a secret, or anybody."""
+    try:
+        return await participant(request)
+    except OpenLinkFirst:
+        return await anybody(request)
 
 
 async def participant(request: Request) -> PageRequest:
@@ -428,13 +371,6 @@ def base_address(visit: PageRequest) -> str:
         return visit.app.address
     scheme = "https" if visit.app.https else visit.request.url.scheme
     return f"{scheme}://{visit.request.url.netloc}"
-
-
-def log_in_address(request: Request) -> str:
-    """Where to log in, and come back from if nothing was sent."""
-    if request.method != "GET":
-        return "/login"
-    return f"/login?next={quote(request.url.path, safe='/')}"
 
 
 def require_id(text: str) -> str:

@@ -23,7 +23,8 @@ from hushbid.server.pages.draft_form import said
 from hushbid.server.pages.estimates import shown_estimates
 from hushbid.server.pages.forecast_words import half_width_words, planned_words
 from hushbid.server.pages.form_prices import prices_typed
-from hushbid.server.pages.request import Form, PageRequest, analyst, campaign_page, staff
+from hushbid.server.pages.request import PageRequest, analyst, campaign_page, staff
+from hushbid.server.pages.sent import Form
 from hushbid.server.pages.wording import FormError
 from hushbid.server.service import Service
 from hushbid.server.service.ending import LONGEST_REASON
