@@ -17,7 +17,7 @@ from hushbid.server.model.payment_views import AccountView
 from hushbid.server.model.states import ParticipantState
 from hushbid.server.service import Service
 from hushbid.verification.receipts import verify_log
-from tests.server.support import Installation, Play, decided, opened, released, user
+from tests.server.support import Installation, Play, decided, opened, released
 
 IBANS = ("DE89370400440532013000", "GB29NWBK60161331926819", "FR1420041010050500013M02606")
 
@@ -55,8 +55,6 @@ def test_a_handle_is_stored_shown_masked_taken_by_analysts_alone_and_destroyed(i
         last = log(play)[-1]
         assert (last.kind, last.body["by"]) == ("payouts-taken", "ann")
         assert last.body["participants"] == sorted((play.links[0].id, play.links[1].id))
-        with pytest.raises(NotAllowed):
-            service.payment_file(user(service, "otto", "auditor"), play.id)
         # she is paid: nobody needs it any more, and it cannot be changed
         service.mark_paid(play.who, play.id, [label])
         assert taken(play) == {play.links[1].label: IBANS[1]}
@@ -219,8 +217,6 @@ def test_who_is_awaited_is_exactly_who_is(common: Service, paid: Play) -> None:
     assert [row for row in awaited(play) if row[1] == "delivery"] == [(play.links[0].label, "delivery")]
     rows = list(csv.DictReader(io.StringIO(awaited_table(common.awaited(play.who, play.id), "csv").decode())))
     assert {row["state"] for row in rows} == {ParticipantState.PROMISED.value, ParticipantState.DELIVERED.value}
-    with pytest.raises(NotAllowed):
-        common.awaited(user(common, "otto", "auditor"), play.id)
 
 
 @pytest.mark.parametrize("common", ["sqlite"], indirect=True)

@@ -3,8 +3,13 @@
 import inspect
 from typing import Any
 
+import pytest
+
+from hushbid.errors import NotAllowed
+from hushbid.server.model.views import Principal
 from hushbid.server.service.bodies import Form
-from hushbid.server.service.registry import reached
+from hushbid.server.service.registry import UseCases, reached
+from hushbid.server.service.use_case import UseCase
 from tests.extent import each
 
 
@@ -42,3 +47,15 @@ def test_changes_by_post_and_delete_take_a_key_but_for_those_that_may_be_repeate
     }
     assert {name for name, use_case in changes.items() if not use_case.takes_key} == {"remove_payout", "leave"}
     assert not any(use_case.takes_key for name, (use_case, _) in reached().items() if name not in changes)
+
+
+def test_every_use_case_of_staff_says_who_may_ask_and_refuses_others() -> None:
+    of_staff = {name: one for name, one in vars(UseCases).items() if isinstance(one, UseCase) and one.takes_staff}
+    assert len(of_staff) > 30
+    for name, one in of_staff.items():
+        auditor = Principal(role="auditor", id="u1", name="otto")
+        participant = Principal(role="participant", id="p1", name="")
+        for who in (participant, *([auditor] if one.by == "analyst" else [])):
+            with pytest.raises(NotAllowed):
+                one(None, who)
+        assert one.by in ("analyst", "staff"), name
