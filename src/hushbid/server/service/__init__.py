@@ -19,8 +19,7 @@ In reading order:
 `release`        deliveries stop, the one estimate is drawn
 `ending`         how a campaign ends: cancelled or closed, receipts, the end of keys
 `payments`       who is owed what and marked as paid, who is awaited for what, and where people are to be paid
-`views_of`       what analysts, auditors and the public see
-`audits`         checks of a campaign from its record and log alone, and attacks on its claims
+`views_of`       what analysts, auditors and the public see; checks from record and log alone, and attacks on claims
 `accounts`       users, passwords, sessions, tokens
 `upkeep`         what happens by itself: at the start, and as time passes
 `writer`         the one thread that changes anything, with group commit

@@ -6,7 +6,7 @@ Addresses are compared in this order, so the busiest come first.
 
 from typing import Any
 
-from hushbid.server.service import accounts, agreeing, audits, decision, drafts, ending, joining, sampling, views_of
+from hushbid.server.service import accounts, agreeing, decision, drafts, ending, joining, sampling, views_of
 from hushbid.server.service import participation as participating
 from hushbid.server.service import payments as paying
 from hushbid.server.service import release as releasing
@@ -91,8 +91,8 @@ class UseCases(Accounts):
     account = paying.account
     awaited = paying.awaited
     privacy_account = views_of.list_privacy_account
-    checks = audits.checks
-    attacks = audits.attacks
+    checks = views_of.checks
+    attacks = views_of.attacks
     public = views_of.read_public
 
     # logging in

@@ -1,15 +1,17 @@
-"""What analysts, auditors and the public get to see; and, below, everybody's views of what is stored."""
+"""What analysts, auditors and the public get to see and can check; and, below, everybody's views of what is stored."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Connection
 
+from hushbid.common.documents import parsed
 from hushbid.errors import InputError, NotFound
 from hushbid.receipts.log import Event
+from hushbid.record import Record
 from hushbid.server.model import rules
 from hushbid.server.model.entities import Campaign, Participant
 from hushbid.server.model.payment_views import PaymentRow
@@ -30,10 +32,15 @@ from hushbid.server.model.views import (
     Spending,
     TypedDraft,
 )
-from hushbid.server.service.use_case import Route, reads
+from hushbid.server.service.use_case import Route, ServiceContext, reads, steps
 from hushbid.server.store import campaigns, events, jobs, participants, privacy_account
 from hushbid.server.store.participants import Holder
 from hushbid.server.store.schema import plain_text, plain_values, stamp
+from hushbid.verification.findings import Check
+from hushbid.verification.receipts import verify_log, verify_logged_record
+
+if TYPE_CHECKING:
+    from hushbid.report.sections.audits import AuditLine
 
 MOST_ON_A_PAGE = 1000
 PAGE = ("limit", "cursor")
@@ -145,6 +152,43 @@ def read_public(connection: Connection, campaign_id: str) -> PublicView:
     """Return what everybody may see of a campaign that has opened: title, state, the receipts' root, and the estimate,
     if it is public."""
     return public_view(connection, campaigns.get(connection, campaign_id))
+
+
+# -- as somebody who does not trust this server would check, from record and log alone --------------------------------
+
+_SAMPLES, _TESTED, _AMONG = 12_000, 6, 8
+
+
+@steps(by="staff")
+def checks(context: ServiceContext, who: Principal, campaign_id: str) -> Mapping[str, tuple[Check, ...]]:
+    """Everything that can be checked without the data: of the record, and of the log."""
+    with context.read() as connection:
+        record = _record(connection, who, campaign_id)
+        log = read_log(connection, who, campaign_id)
+        root = campaigns.get(connection, campaign_id).root
+    of_log = verify_log(log, root=root, record=record).checks
+    known = {check.name for check in of_log}
+    of_record = tuple(check for check in verify_logged_record(record, log=log).checks if check.name not in known)
+    return {"record": of_record, "log": tuple(of_log)}
+
+
+@steps(by="staff")
+def attacks(context: ServiceContext, who: Principal, campaign_id: str) -> "tuple[AuditLine, ...]":
+    """Look for misreports that pay, outputs that betray too much, and errors larger than stated. Takes some seconds.
+
+    Smaller than what ``hushbid audit`` does with the record by default: other people wait for this server, too.
+    """
+    from hushbid.audit.suite import audits_of
+    from hushbid.report.sections.audits import lines_of  # loads what computes
+
+    with context.read() as connection:
+        outcome = _record(connection, who, campaign_id).outcome
+    samples = _SAMPLES if outcome.market.survey is None else None  # for a survey fewer are enough
+    return lines_of(list(audits_of(outcome, samples=samples, tested=_TESTED, among=_AMONG)), outcome)
+
+
+def _record(connection: Connection, who: Principal, campaign_id: str) -> Record:
+    return Record.from_dict(parsed(read_record(connection, who, campaign_id)))
 
 
 # -- views -------------------------------------------------------------------------------------------------------------
