@@ -32,7 +32,7 @@ from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.frontier import Points, at, meet, settle
 from hushbid.allocation.pool import Moves
 from hushbid.allocation.populations import Populations
-from hushbid.allocation.price_search import search, single_up_to
+from hushbid.allocation.price_search import figures, rises_everywhere, search, single_up_to
 from hushbid.allocation.reply_rules import Answers
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import MarketError
@@ -203,10 +203,12 @@ class PairsByFrontier:
     @cached_property
     def _single(self) -> tuple[float, float]:
         """The value and the error up to which a point near the present one is the optimum when a cost is raised."""
+        if rises_everywhere(self._populations, 1)[0]:
+            return math.inf, math.inf
         if self._now is None:
             return -math.inf, 0.0
         sigma = self._now.points.sigma * _SHARES
-        return single_up_to(self._populations, at(self._populations, sigma, beside(self._now.points, sigma.size)))
+        return single_up_to(figures(at(self._populations, sigma, beside(self._now.points, sigma.size))))
 
     def _payable(self, stratum: int, rows: IndexArray, costs: FloatArray) -> BoolArray:
         """The pairs in which everybody who is needed is there, and at least one asks for something."""

@@ -4,12 +4,9 @@ From the present optimum, the *incumbent*, every pair goes from guess to guess (
 sums of a guess have a root ``T`` and a water level, which are the next guess. For an accuracy or a budget the pieces
 are tangents of a convex function, so the guesses fall towards the only answer and stop there.
 
-For a price what is found is a local minimum, perhaps not the best. Raising a cost raises the objective at every ``T``.
-So the best ``T`` lies where the incumbent's objective is at most the value found, in an interval that its pieces give.
-There is no other minimum if on both sides of the one found ``T⁴ − 2W`` increases, or ``1 − 2W/T⁴`` does. ``M`` and
-``Q`` increase along the path, so between ``a`` and ``b`` the first is shown by ``4a³ > 2M(b)``. The second is that the
-elasticity ``MT/W`` of ``W = MT − Q`` is below 4, which ``4Q(b) < 3a·M(a)`` shows. Where both fail, for lowered costs
-and wherever there are few pieces, every piece of the pair's path is looked at.
+For a price what is found is a local minimum, perhaps not the best. For a raised cost that is mostly proved once for all
+(:mod:`hushbid.allocation.price_search`). Elsewhere, for lowered costs and wherever there are few pieces, every piece of
+the pair's path is looked at.
 """
 
 import math
@@ -22,8 +19,9 @@ from hushbid.allocation.central import solve
 from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.deviations import Deviations, Surroundings
 from hushbid.allocation.pieces import Pieces, Point, best_point, strata_of
+from hushbid.allocation.price_search import single_up_to
 from hushbid.allocation.reply_rules import Answers
-from hushbid.allocation.targets import Sums, Target
+from hushbid.allocation.targets import Sums
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import MarketError
 
@@ -33,6 +31,7 @@ _SHORT, _FEW = 16, 1 << 12
 """Up to so many pieces of each path, or of all together, are looked at one by one, which takes less than following the
 guesses."""
 
+_SHARES = np.geomspace(1.0 / 16.0, 1.0, 25)  # of the incumbent's T: where paths are bounded
 _DENSE = 1 << 18  # so many pieces of paths that might have several minima are looked at together
 
 
@@ -59,9 +58,18 @@ class PairsByPieces:
             """Their part of ``c`` if nobody else is active."""
 
     @cached_property
-    def _sublevels(self) -> "_Sublevels":
-        """Where the incumbent's objective is how low."""
-        return _Sublevels(self._problem.form.target, self._pieces)
+    def _single(self) -> tuple[float, float]:
+        """The value and the error up to which a point is the optimum of a pair with a raised cost."""
+        now, problem, pieces = self._incumbent, self._problem, self._pieces
+        worst = 2.0 * now.value(problem.form.target)
+        # no minimum below that value is at a T beyond half of this one; who is inside without any one person there, is
+        # inside here with everybody, if nobody gives more than half
+        far = 2.0 * math.sqrt((worst - problem.least_error) / 1.5)
+        most = [float((one.mass * (one.level(far) - one.offset)).max()) / one.size for one in self._strata]
+        piece = max(int(pieces.key.searchsorted(far)) - 1, 0)
+        least = float(pieces.floor[piece]) if max(most) <= 0.5 * far else problem.least_error
+        value, error = single_up_to(pieces.figures(now.at * _SHARES), least=least)
+        return min(value, worst), error
 
     def dearest(self, rows: IndexArray) -> FloatArray:
         """Return the costs above which people are not bought from: without caps none."""
@@ -136,7 +144,8 @@ class PairsByPieces:
         at[unsettled] = math.nan
         value = target.value(at, sums.mean, sums.spread, sums.floor)
         alone = np.zeros(at.size, dtype=bool)
-        sure = self._sublevels.is_only_minimum(people, at, sums, value)
+        worst, error = self._single if self._incumbent.at > 0.0 else (-math.inf, 0.0)
+        sure = (people.to >= people.own) & (value <= worst) & (sums.floor + sums.mean / at <= error)
         unsure = np.flatnonzero(~sure & (people.lowest() < math.inf))
         step = max(_DENSE // pieces, 1)
         for begin in range(0, unsure.size, step):
@@ -180,60 +189,3 @@ class PairsByPieces:
         mass = np.where(mass < 0.5 * float(own.mass.min()), 0.0, mass)
         rest = self._free_errors[:stratum].sum() + self._free_errors[stratum + 1 :].sum()
         return rest + people.size**2 / mass, people.size * people.mass / mass
-
-
-class _Sublevels:
-    """Between which ``T`` all points lie at which the incumbent's objective is at most some value."""
-
-    def __init__(self, target: Target, pieces: Pieces) -> None:
-        key, mean = pieces.key, pieces.mean
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            ends = target.value(key, mean, pieces.spread, pieces.floor)
-            ends = np.where(np.isnan(ends), math.inf, ends)
-            if pieces.base == 0.0:
-                ends = np.where(key > 0.0, ends, pieces.floor)
-            least = np.minimum(ends, np.append(ends[1:], math.inf))
-            j = pieces.candidates(target)
-            terms = mean[j], pieces.spread[j], pieces.floor[j]
-            least[j] = np.minimum(least[j], target.value(target.root(*terms), *terms))
-        self._pieces = pieces
-        self._from_left = -np.minimum.accumulate(least)
-        self._from_right = np.minimum.accumulate(least[::-1])[::-1]
-
-    def between(self, value: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the least and the largest ``T`` for each value; at an optimum ``3T²/2`` is at most the value."""
-        pieces = self._pieces
-        ends = np.append(pieces.key, math.inf)
-        last = np.maximum(self._from_right.searchsorted(value, side="right"), 1)
-        first = np.minimum(self._from_left.searchsorted(-value), pieces.key.size - 1)
-        # within the first piece: where c + T²/2 + 2M/T − Q/T² comes down to the value, T² bounded by the last guess
-        mean, spread = pieces.base + pieces.slope[first], pieces.spread[first]
-        low = pieces.key[first]
-        for _ in range(6):
-            rest = value - pieces.floor[first] - 0.5 * low * low
-            guess = (mean + np.sqrt(mean * mean - spread * rest)) / rest  # not a number where there is no bound
-            low = np.where((rest > 0.0) & (guess > low), np.minimum(guess, ends[first + 1]), low)
-        return low * (1.0 - 1e-12), np.minimum(ends[last], np.sqrt(value / 1.5))
-
-    def is_only_minimum(self, people: Deviations, at: FloatArray, sums: Sums, value: FloatArray) -> BoolArray:
-        """Return whether no other minimum of a pair can be as good as the one found: see the top."""
-        own, size = people.view.own, people.size
-        low, high = self.between(value * (1.0 + 1e-12))
-        # with the raised cost the level is higher; as T grows it rises ever less
-        k = np.maximum(own.key.searchsorted(low), 1) - 1
-        before = people.sums(low, own.offset[k] + size * (low - own.key[k]) / own.total[k])
-        after = people.sums(high, sums.level(size, high))
-        left = _excess_increases(low, before.mean, sums.mean, sums.spread)
-        right = _excess_increases(at, sums.mean, after.mean, after.spread)
-        sure = (people.to >= people.own) & (low <= at) & (at <= high) & left & right
-        return np.asarray(sure & (people.lowest() < math.inf))
-
-
-def _excess_increases(start: FloatArray, least: FloatArray, most: FloatArray, spread: FloatArray) -> BoolArray:
-    """Return whether ``T⁴ − 2W`` cannot change its sign twice between ``start`` and an end.
-
-    ``M`` is at least ``least`` and at most ``most`` there, and ``Q`` at most ``spread``.
-    """
-    slope = 4.0 * start**3 > 2.0 * most * (1.0 + 1e-9)
-    elasticity = 4.0 * spread * (1.0 + 1e-9) < 3.0 * least * start
-    return np.asarray(slope | elasticity)

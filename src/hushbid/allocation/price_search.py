@@ -143,7 +143,7 @@ def search(populations: Populations, target: Target, start: Points) -> Optimum:
     low, high, free = _ends(populations, best, value)
     single = np.asarray(best.mse <= _SINGLE * best.sigma)
     found = Bounded(value.copy(), value.copy(), np.full(value.size, math.nan))
-    left = ~_rises_everywhere(populations, value.size)
+    left = ~rises_everywhere(populations, value.size)
     for which in (np.flatnonzero(left & single), np.flatnonzero(left & ~single)):
         if which.size == 0:
             continue
@@ -173,27 +173,26 @@ def search(populations: Populations, target: Target, start: Points) -> Optimum:
     return Optimum(best, value, np.minimum(found.bound, value), high)
 
 
-def _rises_everywhere(populations: Populations, count: int) -> BoolArray:
+def rises_everywhere(populations: Populations, count: int) -> BoolArray:
     """Return whether ``T²/2σ`` rises along all of each path: ``NT²/σ² = 2 + ΣVε²`` is never above 8."""
     people, moves = populations.people, populations.moves
     squares = np.full(count, float((people.cap * people.reach).sum()))
     return np.asarray(squares + (0.0 if moves is None else moves.cap * moves.reach) <= _SQUARES)
 
 
-def single_up_to(populations: Populations, points: Points) -> tuple[float, float]:
+def single_up_to(paths: FloatArray, *, least: float = 0.0) -> tuple[float, float]:
     """Return up to which value, and which error, a minimum is the best one if any one cost is raised.
 
-    ``points`` are ascending points of the present path. Raising a cost makes no purchase cheaper. So at an
+    ``paths`` are `figures` of ascending points of the present path. Raising a cost makes no purchase cheaper. So at an
     error with ``N ≤ 2C`` this holds with it raised, too, and as ``C ≤ 2σ`` everywhere, so does ``N ≤ 4σ``. And no
-    purchase with a larger error is better than what bounds the present path before that point.
+    purchase with a larger error is better than what bounds the present path before that point. Without caps the sum in
+    the lemma is ``T²·Σ λ_g²/U_g``, and the ``least`` that this sum can be is taken off ``N`` in ``N ≤ 2C``.
     """
-    if _rises_everywhere(populations, 1)[0]:
-        return math.inf, math.inf
-    paths = figures(points)
     mse, expense = paths[1], paths[2]
-    first = int(np.argmax(mse <= 0.5 * _SINGLE * expense))
-    if not mse[first] <= 0.5 * _SINGLE * expense[first]:
+    holds = mse - least <= 0.5 * _SINGLE * expense
+    if not holds.any():
         return -math.inf, 0.0
+    first = int(holds.argmax())
     before = paths[:, : first + 1]
     bounds = interval_bounds(before[:, :-1], before[:, 1:])
     return min(float(bounds.min(initial=math.inf)), float(mse[0])), float(mse[first])
