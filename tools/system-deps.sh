@@ -5,13 +5,20 @@
 set -euo pipefail
 
 has_postgres() { command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; }
-has_chromium() { command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null; }
+has_chromium() {
+  for name in chromium-headless-shell chromium chromium-browser google-chrome; do
+    command -v "$name" >/dev/null && return
+  done
+  return 1
+}
 has_java() { command -v java >/dev/null; }
+
+install() { apt-get install -y --no-install-recommends "$@"; }
 
 look() {
   missing=()
   has_postgres || missing+=(postgresql)
-  has_chromium || missing+=(chromium fonts-liberation)  # without a font pages are blank
+  has_chromium || missing+=(chromium-headless-shell fonts-liberation)  # without a font pages are blank
   has_java || missing+=(default-jre-headless)
 }
 
@@ -23,7 +30,9 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
   export DEBIAN_FRONTEND=noninteractive
   log=$(mktemp)
   trap 'rm -f "$log"' EXIT
-  { apt-get update && apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1 || tail -n 5 "$log" >&2
+  # where the shell is not a package of its own, the whole browser serves
+  { apt-get update && { install "${missing[@]}" || install "${missing[@]/%-headless-shell/}"; }; } >"$log" 2>&1 ||
+    tail -n 5 "$log" >&2
   look
   [ ${#missing[@]} -gt 0 ] || exit 0
 fi

@@ -59,7 +59,7 @@ def test_no_misreport_pays_and_joining_never_costs(prior, setting, outside, cap,
 CENTS = st.integers(1, 300).map(lambda cents: cents / 100)
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(
     pilots=st.lists(st.lists(CENTS, min_size=3, max_size=9), min_size=1, max_size=2),
     setting=st.sampled_from(["central", "local"]),
