@@ -63,7 +63,8 @@ class Decision:
     for an accuracy (both in money), ``worst_mse`` for a budget."""
 
     incentive_error: float
-    """No misreport can gain more than this, in money: twice the largest possible error of a payment."""
+    """In money, twice the largest possible error of a payment: a misreport gains at most half of this, and half of what
+    the decision at the misreport states."""
 
     tie_order: IndexArray | None
     """Everybody's place in the order in which people of equal virtual cost are bought from; None: as listed."""

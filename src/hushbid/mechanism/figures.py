@@ -56,7 +56,7 @@ class Figures:
     """The sum of the squares of all weights, with strata of either sign."""
 
     incentive_error: float
-    """No misreport can gain more than this, in money: twice the largest error of a payment."""
+    """In money, twice the largest possible error of a payment; see `hushbid.mechanism.decision.Decision`."""
 
     @classmethod
     def of(cls, setting: Setting, decision: Decision, *, lower_bound: float, cap_cost: float) -> "Figures":
