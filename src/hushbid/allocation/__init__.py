@@ -24,6 +24,7 @@ In reading order:
 - `local_problem`: the local problem in normal form: a supply, and a demand for a price or an accuracy
 - `queue`: in which order people are bought from there, with one of them moved, and sums over the first of them
 - `local`: the local optimum of one stratum, by the marginal seller, and its dual bound
+- `local_market`: a stratum's people as lists, each with one of them at another cost
 - `local_strata`: how an accuracy is divided among strata there, by branch and bound
 - `local_rule`: the local optimum with strata, its bound, the optimum as a function of one person's cost, and what
   many drawn markets cost at a price

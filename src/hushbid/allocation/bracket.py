@@ -31,7 +31,7 @@ from hushbid.common.arrays import BoolArray, FloatArray
 
 _SLACK = 1e-11
 _STEP = 1.1
-_MOST_KEYS, _AT_ONCE = 1 << 12, 1 << 8
+_MOST_KEYS = 1 << 12
 _BEYOND = 2.0**40
 """So many times the last key is looked at too, where everybody is bought from, and so little of the first one."""
 
@@ -184,7 +184,7 @@ def bracket(
     with np.errstate(over="ignore", invalid="ignore"):
         grid = np.unique(np.concatenate([_grid(strata, one) for one in within]))
         if form.target.unimodal:
-            parts = [_for_level(form.target, strata, grid, (within[0][0], within[-1][1]))]
+            parts = [_for_level(form.target, _Bounds(strata, grid), (within[0][0], within[-1][1]))]
         else:
             parts = _for_price(_Bounds(strata, grid), within)
         ends = _Bounds(strata, np.minimum(np.ravel(parts), 1e300))
@@ -267,21 +267,12 @@ def _largest(parts: Iterable[FloatArray]) -> FloatArray:
     return np.asarray(np.max(np.where(np.isnan(found), math.inf, found), axis=0))
 
 
-def _for_level(target: Target, strata: Sequence[LevelBounds], grid: FloatArray, within: Interval) -> Interval:
-    """The last ``T`` that surely is too low, and the first that surely is not; first from some of the grid."""
-    low, high = within
-    step = -(-grid.size // _AT_ONCE)
-    while True:
-        at = _Bounds(strata, grid[::step])
-        too_low = target.excess(at.at, at.least_level / (1.0 + _SLACK), at.most_paid) < 0.0
-        enough = target.excess(at.at, at.most_level / (1.0 - _SLACK), at.least_paid) >= 0.0
-        low = max([low, *at.at[too_low].tolist()])
-        high = min([high, *at.at[enough].tolist()])
-        grid = grid[(grid >= low) & (grid <= high)]
-        if step == 1 or grid.size == 0:
-            return low, high
-        # finer each time, whether or not that left less to look at
-        step = min(-(-grid.size // _AT_ONCE), step // 2)
+def _for_level(target: Target, at: _Bounds, within: Interval) -> Interval:
+    """The last ``T`` that surely is too low, and the first that surely is not."""
+    too_low = target.excess(at.at, at.least_level / (1.0 + _SLACK), at.most_paid) < 0.0
+    enough = target.excess(at.at, at.most_level / (1.0 - _SLACK), at.least_paid) >= 0.0
+    low = max([within[0], *at.at[too_low].tolist()])
+    return low, min([within[1], *at.at[enough & (at.at >= low)].tolist()])
 
 
 def _for_price(at: _Bounds, within: Sequence[Interval]) -> list[Interval]:

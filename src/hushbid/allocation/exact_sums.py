@@ -55,12 +55,6 @@ class ExactSums:
             octaves[exponent] = (known[0] + sums[0], known[1] + sums[1], known[2] + sums[2])
         return ExactSums(octaves)
 
-    def without(self, other: "ExactSums") -> "ExactSums":
-        """The sums over this population less a part of it."""
-        return self + ExactSums(
-            {one: (-count, -first, -second) for one, (count, first, second) in other.octaves.items()}
-        )
-
     @property
     def count(self) -> int:
         """How many numbers were added up."""

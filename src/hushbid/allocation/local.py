@@ -39,10 +39,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.allocation.local_problem import Demand, NormalForm
+from hushbid.allocation.local_problem import Demand
 from hushbid.allocation.precision import Supply
-from hushbid.allocation.problem import Problem, workable
-from hushbid.allocation.queue import CostLists, CostTable, Deviations, MeritOrder, PrefixSums
+from hushbid.allocation.queue import CostLists
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
 _CLOSE = 1e-7  # a step of Newton's method this small, relatively, is the last: what it leaves is its square
@@ -50,9 +49,6 @@ _ROUNDS = 200
 _LEAST_PRICE = 1e-300
 _ROUNDING = 1e-14
 _LEAST_PART = 1e-150
-_SELECTED = 512
-_SPARE = 8
-"""One person's move changes who is marginal by fewer: whoever is worth their cost supplies half of what anybody can."""
 
 
 @dataclass(slots=True, eq=False)
@@ -80,94 +76,6 @@ class Optima:
         return np.where(rank < self.count, np.where(alone, self.marginal, y), 0.0)
 
 
-class LocalMarket:
-    """The people of one stratum in merit order: what the optimum, and every deviation from it, is found from."""
-
-    def __init__(self, problem: Problem, form: NormalForm, demand: Demand) -> None:
-        """Select the cheapest people: as many as can matter for a demand of one list, whoever stays away."""
-        self.form = form
-        self.costs = workable(problem.costs, form.least, form.most)
-        finite, size, supply = int(np.count_nonzero(self.costs < math.inf)), _SELECTED, form.supply
-        size = finite if demand.least[0] == math.inf else size
-        while True:
-            self.order = MeritOrder(self.costs, min(size, finite), problem.tie_key)
-            normal = self.order.costs / form.scale
-            self.sums = PrefixSums(normal, supply)
-            self.start = 1
-            if size >= finite:
-                break
-            self.start = int(Search(Deviations.none(self.sums), supply, demand).marginal(1)[0])
-            if self.start + _SPARE <= size:
-                break
-            size *= 8
-        self.free = int(np.count_nonzero(normal == 0.0))  # how many people cost nothing
-
-    def bound(self, demand: Demand) -> tuple[float, float]:
-        """Return what a demand costs at least, found without its optimum, and the precision that is wanted there."""
-        supply, enough = self.form.supply, self.free * self.form.supply.top
-        if self.free and demand.most[0] <= enough:
-            return float(demand.cost(demand.most)[0]), float(demand.most[0])
-        search = Search(Deviations.none(self.sums), supply, demand)
-        number = search.marginal(self.start)
-        value, wanted = search.bounds(number)
-        self.start = int(number[0])
-        # below where precision per loss is largest, everybody together costs at least as much as the cheapest alone
-        alone = Search(CostTable(self.sums.costs[np.newaxis, :1], supply), supply, demand)
-        one = alone.optima(alone.marginal(1))
-        if one.precision[0] < supply.best_precision * (1.0 - 1e-12) and one.value[0] * (1.0 - 1e-11) > value[0]:
-            return float(one.value[0]) * (1.0 - 1e-11), float(one.precision[0])
-        return float(value[0]), float(wanted[0])
-
-    def lists(self, rows: IndexArray, costs: FloatArray) -> "Lists":
-        """Return many lists: everybody, with person ``rows[j]`` (−1: nobody) at cost ``costs[j]``."""
-        costs = workable(costs, self.form.least, self.form.most)
-        deviates, size = rows >= 0, self.sums.costs.size
-        who = np.where(deviates, rows, 0)
-        place = np.where(deviates, self.order.place[who], size)
-        moved = np.where(deviates, costs / self.form.scale, math.inf)
-        rank = np.where(deviates, self.order.rank(who, costs), size)
-        freed = (moved == 0.0).astype(np.intp) - (deviates & (self.costs[who] == 0.0))
-        return Lists(self, deviates, Deviations(self.sums, place, moved, rank), self.free + freed)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Lists:
-    """Many lists of one stratum's people, each with at most one of them at another cost."""
-
-    market: LocalMarket
-    deviates: BoolArray  # whether somebody is at another cost
-    deviations: Deviations
-    free: IndexArray  # how many people cost nothing
-
-    def optima(self, which: IndexArray, demand: Demand) -> Optima:
-        """The optimum of each of the lists ``which``, for one demand each; once for those that are the same."""
-        # lists in which nobody deviates are asked for once by each deviation in another stratum
-        whose = np.where(self.deviates[which], which, -1)
-        asked = np.stack([whose, demand.worth, demand.least, demand.most])
-        _, first, where = np.unique(asked, axis=1, return_index=True, return_inverse=True)
-        which, demand = which[first], demand.of(first)
-        supply = self.market.form.supply
-        search = Search(self.deviations.of(which), supply, demand)
-        found = search.optima(search.marginal(self.market.start))
-        if which.size:
-            self.market.start = int(np.median(found.count)) + 1  # what is asked next is near
-        # people who cost nothing share the work where they are enough
-        free = self.free[which]
-        shared = (free > 0) & (demand.most <= free * supply.top)
-        found.price[shared], found.count[shared], found.precision[shared] = 0.0, free[shared], demand.most[shared]
-        found.value[shared] = demand.worth[shared] / demand.most[shared]
-        with np.errstate(divide="ignore"):
-            found.marginal[shared] = supply.curve.loss(demand.most[shared] / free[shared])
-        return found.of(where.ravel())
-
-    def losses(self, found: Optima) -> FloatArray:
-        """Return the loss of the person of each list who is at another cost; 0 where there is none."""
-        there = self.deviations.present & (found.value < math.inf)
-        form = self.market.form
-        losses = form.losses(found.losses(form.supply, self.deviations.moved, self.deviations.rank))
-        return np.where(there, losses, 0.0)
-
-
 class Search:
     """The optimum of each of many lists."""
 
@@ -180,13 +88,13 @@ class Search:
         others = number - 1
         every = np.arange(number.size)
         last = np.where(others > 0, self.lists.cost(every, np.maximum(others, 1)), 0.0)
-        value, price, total = self.balance(every, others, last / supply.worthwhile)
+        value, price = self.balance(every, others, last / supply.worthwhile)
         found = Optima(value, price, others, np.full(number.size, np.nan), price)
         # the marginal seller, unless they are not worth their cost at the others' price
         cost = self.lists.cost(every, number)
         which = np.flatnonzero((cost > 0.0) & (cost < supply.worthwhile * price))
         if which.size:
-            _Marginal(self, which, others[which], cost[which]).take_best(found, total[which])
+            _Marginal(self, which, others[which], cost[which]).take_best(found)
         # all at the cap supply exactly so much: what is wanted is off by rounding, of which more would cost the root
         last = self.lists.cost(every, np.maximum(found.count, 1))
         with np.errstate(invalid="ignore"):
@@ -245,10 +153,8 @@ class Search:
             rounds, step = rounds + 1, 2 * step
         return high
 
-    def balance(
-        self, which: IndexArray, count: IndexArray, least: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Value, price and ``M`` where the replies of the first ``count`` are what is wanted; infinite if nowhere.
+    def balance(self, which: IndexArray, count: IndexArray, least: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Value and price where the replies of the first ``count`` are what is wanted; infinite if nowhere.
 
         What they fall short of the cap, and what is wanted of what need not be, both fall with the price; their
         logarithm is nearly linear in that of the price, and convex where nobody is at the cap. So Newton's method for
@@ -264,7 +170,7 @@ class Search:
             least = np.maximum(least, demand.worth / (count * supply.top) ** 2)
         low = np.maximum(np.where(full, np.maximum(least, at_cap), least), _LEAST_PRICE)
         possible = full | (slack > 0.0)
-        value, price, total = np.full(low.size, np.inf), np.where(possible, low, np.inf), np.zeros(low.size)
+        value, price = np.full(low.size, np.inf), np.where(possible, low, np.inf)
         high, pending = np.full(low.size, np.inf), np.flatnonzero(possible)
         for _ in range(_ROUNDS):
             if pending.size == 0:
@@ -275,11 +181,11 @@ class Search:
             wanted = here.wanted(now)
             excess = short + (wanted - here.least)
             missing = excess - slack[pending]
-            total[pending] = change + here.change(wanted)
+            total = change + here.change(wanted)
             low[pending] = np.where(excess >= slack[pending], now, low[pending])
             high[pending] = np.where(excess <= slack[pending], now, high[pending])
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                move = np.log(excess / slack[pending]) * excess / total[pending]
+                move = np.log(excess / slack[pending]) * excess / total
                 ahead = now * np.exp(np.clip(move, -60.0, 60.0))
             close = np.abs(move) <= _CLOSE
             inside = close | ((low[pending] < ahead) & (ahead < high[pending]))
@@ -289,7 +195,7 @@ class Search:
             value[pending] = now * (spent + missing) + here.cost(wanted)
             value[pending] += 0.5 * missing * np.where(close, ahead - now, 0.0)
             pending = pending[~close & (high[pending] > low[pending] * (1.0 + 1e-15))]
-        return value, price, total
+        return value, price
 
 
 class _Marginal:
@@ -300,17 +206,13 @@ class _Marginal:
         self._which, self._others, self._cost = which, others, cost
         self._slack = others * self._supply.top - self._demand.least
 
-    def take_best(self, found: Optima, total: FloatArray) -> None:
-        """Replace optima without the marginal seller by better ones with them; ``total`` is ``M`` without them."""
+    def take_best(self, found: Optima) -> None:
+        """Replace optima without the marginal seller by better ones with them."""
         supply, price = self._supply, found.price[self._which]
         turn, best, every = supply.turn_precision, supply.best_precision, np.arange(self._which.size)
-        # on the concave branch: one root or none; the others' price falls by about x over M
-        guess = np.full(every.size, best)
-        for _ in range(2):
-            likely = np.minimum(price, 1e300) * np.exp(-np.minimum(guess / np.maximum(total, 1e-3), 60.0))
-            guess = np.minimum(supply.curve.precision(supply.reply(self._cost / likely)), best)
+        # on the concave branch: one root or none
         low, high = np.full(every.size, turn), np.full(every.size, best)
-        x, value, beyond = self._root(every, low, high, guess)
+        x, value, beyond = self._root(every, low, high, high)
         self._take(found, every, x, value)
         if beyond.any():
             self._take_cap(found, np.flatnonzero(beyond))
@@ -336,7 +238,7 @@ class _Marginal:
         """Take what is better with the marginal seller, and so everybody before them, at the cap."""
         which, count = self._which[at], self._others[at] + 1
         steep = float(self._supply.curve.steepness(np.array(self._supply.best_precision))[0])
-        value, price, _ = self._search.balance(which, count, self._cost[at] * steep)
+        value, price = self._search.balance(which, count, self._cost[at] * steep)
         better = value < found.value[which]
         which = which[better]
         found.value[which], found.price[which], found.count[which] = value[better], price[better], count[better]

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 
 from hushbid.allocation.central_problem import nobody_sells
 from hushbid.allocation.goals import Price
-from hushbid.allocation.local import Lists, LocalMarket, Optima, Search
+from hushbid.allocation.local import Optima, Search
+from hushbid.allocation.local_market import Lists, LocalMarket
 from hushbid.allocation.local_problem import Demand, NormalForm, as_local_cap, normal_form
 from hushbid.allocation.local_strata import Division
 from hushbid.allocation.problem import Allocation, Problem, as_problem, workable

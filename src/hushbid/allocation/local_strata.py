@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hushbid.allocation.local import Lists
+from hushbid.allocation.local_market import Lists
 from hushbid.allocation.local_problem import Demand
 from hushbid.allocation.unsolved import NOT_CLOSED
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
