@@ -202,34 +202,28 @@ class LookupKernel(Decider):
 
     @property
     def people(self) -> People:
-        """Which columns say what."""
         return self.gather.people
 
     @property
     def columns(self) -> list[str]:
-        """What it reads."""
         return self.gather.columns
 
     @property
     def largest_payment(self) -> float:
-        """About the largest payment, whoever pays."""
         return max(float(np.abs(self.known.payment).max(initial=0.0)), self.idle.largest_payment)
 
     @property
     def largest_used(self) -> float:
-        """What the best estimate uses of anybody's loss at most."""
         return float(self.known.used.max(initial=0.0))
 
     @property
     def used(self) -> tuple[tuple[int, float], ...]:
-        """How many are bought from in each stratum, and what the best estimate uses of their losses together."""
         parts = (self.strata == code for code in range(len(self.gather.cuts)))
         return tuple(
             (int(np.count_nonzero(self.known.privacy_loss[part])), rounded_sum(self.known.used[part])) for part in parts
         )
 
     def details(self, batch: Batch, rows: Rows) -> Details:
-        """Return the decisions for the good rows of a batch, with all that they follow from."""
         found = Details.idle(self.idle.payments(rows), self.idle.outside_errors(rows).copy())
         which, place = self.found(batch, rows)
         for column, known in zip(found, self.known, strict=True):
@@ -258,21 +252,17 @@ class FormulaKernel(Decider):
 
     @property
     def largest_payment(self) -> float:
-        """About the largest payment, whoever pays."""
         return self.purchase.largest_price + self.idle.largest_payment
 
     @property
     def largest_used(self) -> float:
-        """What the best estimate uses of anybody's loss at most: an optimum is used whole."""
-        return self.purchase.largest_loss
+        return self.purchase.largest_loss  # an optimum is used whole
 
     @property
     def used(self) -> tuple[tuple[int, float], ...]:
-        """How many are bought from in each stratum, and what the best estimate uses of their losses together."""
         return self.purchase.bought_in_strata
 
     def details(self, batch: Batch, rows: Rows) -> Details:
-        """Return the decisions for the good rows of a batch, with all that they follow from."""
         found = self.purchase.priced(rows.bids, rows.costs, rows.groups, rows.strata)
         outside, user_weight = self.idle.outside_errors(rows), self.idle.user_weight
         # bid times loss and rent; an infinite bid has no loss

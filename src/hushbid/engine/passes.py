@@ -2,20 +2,18 @@
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.allocation.exact_sums import ExactSums
-from hushbid.allocation.histogram import COARSE, Histogram
-from hushbid.allocation.windows import Listing, Refine, Refined, Window
 from hushbid.common.adding import Adds, by_key, each, joined
-from hushbid.common.arrays import FloatArray
 from hushbid.engine.adapter import Batch
 from hushbid.engine.people import PROBLEMS, People, Rows, Run
+from hushbid.mechanism.summed import Counted, Job, Part
 
 _SHOWN = 5
 
@@ -37,18 +35,6 @@ class Census(Adds):
     examples: tuple[tuple[int, str], ...] = joined(_first_few, default=())
     """The first few bad rows: a number to sort them by, and what to call them."""
 
-    infinite: int = 0
-    """How many can be priced but are above the support, so that nothing is bought from them."""
-
-    histogram: Histogram = field(default_factory=lambda: Histogram.empty(COARSE))
-    """The finite virtual costs."""
-
-    lowest: float = joined(min, default=np.inf)
-    """The smallest virtual cost."""
-
-    lowest_bid: Mapping[int, float] = joined(by_key(min), default_factory=dict)
-    """The smallest bid of each group."""
-
     variance: tuple[float, float] = joined(
         lambda ours, others: (min(ours[0], others[0]), max(ours[1], others[1])), default=(np.inf, 0.0)
     )
@@ -60,19 +46,11 @@ class Census(Adds):
     variances: ExactSums = field(default_factory=lambda: ExactSums({}))
     """All variances added up."""
 
-    sizes: Mapping[int, int] = joined(by_key(operator.add), default_factory=dict)
-    """How many of each group can be priced."""
-
     lowest_limit: float = joined(min, default=np.inf)
     """The lowest limit or cap of anybody with a finite cost."""
 
-    strata: tuple["Census", ...] = joined(each, default=())
-    """The same of each stratum, where there are strata; problems are only counted together."""
-
-    @property
-    def parts(self) -> tuple["Census", ...]:
-        """The census of each stratum; one mean is one stratum."""
-        return self.strata or (self,)
+    parts: tuple[Counted, ...] = joined(each, default=())
+    """Who is in each stratum; one mean is one stratum."""
 
     @property
     def bad(self) -> int:
@@ -85,9 +63,9 @@ class Census(Adds):
         return self.rows - self.bad
 
     @property
-    def dearest(self) -> float:
-        """No finite virtual cost is above this, the highest edge of a bucket."""
-        return self.histogram.cut_after(self.histogram.people)
+    def finite(self) -> int:
+        """How many people can be bought from."""
+        return sum(one.histogram.people for one in self.parts)
 
     @property
     def mean_variance(self) -> float:
@@ -107,47 +85,27 @@ class CensusKernel:
         return self.people.columns
 
     def __call__(self, batch: Batch, start: int | None) -> Census:
-        rows = self.people.read(batch)
-        found = self._of(rows)
-        if self.people.strata:
-            parts = rows.by_stratum(len(self.people.strata))
-            found = replace(found, strata=tuple(self._of(rows.take(which)) for which in parts))
-        if rows.problem is None:
-            return found
+        rows, variance, limit = self.people.read(batch), np.zeros(0), np.zeros(0)
+        if rows.variance is not None:
+            variance = rows.variance[rows.costs < np.inf]
+        if rows.limit is not None:
+            limit = rows.limit[rows.costs < np.inf]
         # bad rows: how many of each kind, and the first few
-        codes, counts = np.unique(rows.problem[rows.problem > 0], return_counts=True)
-        problems = dict(zip((codes - 1).tolist(), counts.tolist(), strict=True))
-        return replace(found, rows=batch.num_rows, problems=problems, examples=self._examples(rows.problem, start))
-
-    def _of(self, rows: Rows) -> Census:
-        """What is to be known of some good rows."""
-        costs = rows.costs
-        finite = costs < np.inf  # bids above the support cannot be sold and are in no bucket
-        infinite = costs.size - int(np.count_nonzero(finite))
-        if infinite:
-            costs = costs[finite]
-        variance = rows.variance[finite] if rows.variance is not None else np.zeros(0)
+        problem = np.zeros(0, dtype=np.int8) if rows.problem is None else rows.problem
+        codes, counts = np.unique(problem[problem > 0], return_counts=True)
         return Census(
-            rows=rows.bids.size,
-            infinite=infinite,
-            histogram=Histogram.of(costs, COARSE),
-            lowest=float(costs.min(initial=np.inf)),
-            lowest_bid=self._lowest_bids(rows),
+            rows=batch.num_rows,
+            problems=dict(zip((codes - 1).tolist(), counts.tolist(), strict=True)),
+            examples=self._examples(problem, start),
             variance=(float(variance.min(initial=np.inf)), float(variance.max(initial=0.0))),
             widest=0.0 if rows.variance is None else float(rows.variance.max(initial=0.0)),
             variances=ExactSums({}) if rows.variance is None else ExactSums.of(rows.variance + 0.0),
-            sizes=_sizes(rows),
-            lowest_limit=np.inf if rows.limit is None else float(rows.limit[finite].min(initial=np.inf)),
+            lowest_limit=float(limit.min(initial=np.inf)),
+            parts=tuple(
+                Counted.of(rows.bids[which], rows.costs[which], None if rows.groups is None else rows.groups[which])
+                for which in rows.by_stratum(max(len(self.people.strata), 1))
+            ),
         )
-
-    def _lowest_bids(self, rows: Rows) -> dict[int, float]:
-        if rows.bids.size == 0:
-            return {}
-        if rows.groups is None:
-            return {0: float(rows.bids.min())}
-        lowest = np.full(len(self.people.priors), np.inf)
-        np.minimum.at(lowest, rows.groups, rows.bids)
-        return {code: float(lowest[code]) for code in np.unique(rows.groups).tolist()}
 
     def _examples(self, problem: NDArray[np.int8], start: int | None) -> tuple[tuple[int, str], ...]:
         """By number, where rows have an order."""
@@ -155,12 +113,6 @@ class CensusKernel:
             return ()
         bad = np.flatnonzero(problem)[:_SHOWN].tolist()
         return tuple((start + row, f"row {start + row} is {PROBLEMS[int(problem[row]) - 1]}") for row in bad)
-
-
-def _sizes(rows: Rows) -> dict[int, int]:
-    if rows.groups is None:
-        return {0: rows.bids.size}
-    return dict(enumerate(np.bincount(rows.groups).tolist()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,23 +145,6 @@ class NamesKernel:
         return Named(tuple(sorted(names)[:_SHOWN]))
 
 
-Part = TypeVar("Part", Refined, Window)
-Made = TypeVar("Made", covariant=True)
-
-
-class Job(Protocol[Made]):
-    """What is made of the costs of one stratum."""
-
-    @property
-    def nobody(self) -> Made:
-        """Where to start adding."""
-        ...
-
-    def of(self, costs: FloatArray) -> Made:
-        """Of some costs."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Parts(Adds, Generic[Part]):
     """What the costs of each stratum come to."""
@@ -234,14 +169,7 @@ class SolvingPasses:
         """At most so many people are expected in the windows that go to the driver."""
         return self.run.window
 
-    def refine(self, jobs: Sequence[Refine]) -> Sequence[Refined]:
-        """Place finer buckets in each stratum."""
-        return self._parts("placing finer buckets", jobs)
-
-    def listed(self, jobs: Sequence[Listing]) -> Sequence[Window]:
-        """Add up exactly, and list the costs of a window in each stratum."""
-        return self._parts("adding up exactly", jobs)
-
-    def _parts(self, what: str, jobs: Sequence[Job[Part]]) -> Sequence[Part]:
+    def over(self, what: str, jobs: Sequence[Job[Part]]) -> Sequence[Part]:
+        """Do one job in each stratum."""
         nobody = Parts(tuple(job.nobody for job in jobs))
         return self.run.add_up(what, partial(_by_stratum, jobs=tuple(jobs)), nobody).parts

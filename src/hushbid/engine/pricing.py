@@ -305,15 +305,14 @@ def count(
 
 def _counted(market: Market, people: People, census: Census, roster: int | None) -> Population:
     """The market for everybody who can be priced; variances of a column have a mean of their own."""
-    counts = [one.people for one in census.strata]
+    counts = [one.people for one in census.parts]
     if market.strata is not None:
         refuse_empty("shares" if market.contrast is None else "contrast", people.strata, counts)
-    parts = census.strata if market.strata is not None else (census,)
     counted = market.for_count(
         census.people,
         counts if market.strata is not None else None,
         roster=roster,
-        counted=tuple(tuple(one.sizes.get(code, 0) for code in range(len(people.priors))) for one in parts),
+        counted=tuple(tuple(one.sizes.get(code, 0) for code in range(len(people.priors))) for one in census.parts),
         limits=people.limit is not None,
     )
     if people.variance is None:
@@ -335,7 +334,7 @@ def _counted(market: Market, people: People, census: Census, roster: int | None)
 def _decide(run: Run, population: Population, census: Census, gather: int) -> tuple[Decider, Summary]:
     """Choose a way to solve: sums for many, one by one for few and for what sums cannot do."""
     refuse_without_sellers(population, np.array([one.histogram.people for one in census.parts]))
-    if census.histogram.people == 0:
+    if census.finite == 0:
         return price_nobody(run, population), _summary(population, census, "nobody")
     if population.hard_budget is not None:  # everybody shares in it
         return _shared_out(run, population, population.hard_budget, census, gather)

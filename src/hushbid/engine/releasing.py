@@ -10,7 +10,9 @@ entries in the release ledger.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Generic
 
 import numpy as np
 
@@ -37,7 +39,7 @@ from hushbid.disclosure.promises import about, as_asked, strata_terms
 from hushbid.disclosure.sum_plan import SumPlan
 from hushbid.disclosure.sums import Above, Sums
 from hushbid.disclosure.weighing import Asked, Weighing
-from hushbid.engine.adapter import Batch
+from hushbid.engine.adapter import Batch, Sum
 from hushbid.engine.decisions import Decider, LookupKernel
 from hushbid.engine.delivered import DataColumns, DataNames, data_columns
 from hushbid.engine.people import Rows
@@ -113,12 +115,12 @@ def _prepared(priced: Priced, data: DataColumns) -> Callable[[str], Release]:
 def prepared_sums(priced: Priced, data: DataColumns) -> PreparedSums:
     """Add up what people delivered: one pass, and a second one where price and datum may be related."""
     plan, engine, kernel = sum_plan(priced), priced._engine, priced._kernel
-    sums = engine.reduce(SumsKernel(kernel, data, plan), Sums.none(plan))
+    sums = engine.reduce(UsedKernel(kernel, data, partial(_sums, plan=plan)), Sums.none(plan))
     if plan.relation is None:
         return prepare(plan, sums)
     # who is above an equal share is known once the weights are added up
-    above = engine.reduce(AboveKernel(kernel, data, plan, sums.weights), Above.none(plan))
-    return prepare(plan, sums, above)
+    above = partial(_above, plan=plan, totals=sums.weights)
+    return prepare(plan, sums, engine.reduce(UsedKernel(kernel, data, above), Above.none(plan)))
 
 
 def sum_plan(priced: Priced) -> SumPlan:
@@ -200,34 +202,25 @@ class DataKernel:
         """What it reads."""
         return list(dict.fromkeys([*self.kernel.columns, *self.data.names]))
 
-    def used(self, batch: Batch, start: int | None) -> tuple[Rows, FloatArray, FloatArray]:
-        """The good rows, what the estimate uses of their losses, and what they delivered, people × columns."""
+
+@dataclass(frozen=True, slots=True)
+class UsedKernel(DataKernel, Generic[Sum]):
+    """From a batch to what a function makes of people, of what the estimate uses of their losses, and of their data."""
+
+    of: Callable[[Rows, FloatArray, FloatArray], Sum]
+
+    def __call__(self, batch: Batch, start: int | None) -> Sum:
         rows, table = self.kernel.people.read(batch), self.data.read(batch, start)
-        return rows, self.kernel.details(batch, rows).used, table if rows.good is None else table[rows.good]
+        return self.of(rows, self.kernel.details(batch, rows).used, table if rows.good is None else table[rows.good])
 
 
-@dataclass(frozen=True, slots=True)
-class SumsKernel(DataKernel):
-    """From a batch to its sums."""
-
-    plan: SumPlan
-
-    def __call__(self, batch: Batch, start: int | None) -> Sums:
-        rows, losses, table = self.used(batch, start)
-        return Sums.of(losses, table, rows.strata, self.plan, rows.variance)
+def _sums(rows: Rows, used: FloatArray, table: FloatArray, *, plan: SumPlan) -> Sums:
+    return Sums.of(used, table, rows.strata, plan, rows.variance)
 
 
-@dataclass(frozen=True, slots=True)
-class AboveKernel(DataKernel):
-    """From a batch to those in it who weigh more than an equal share of their stratum."""
-
-    plan: SumPlan
-    totals: tuple[int, ...]
-    """What the weights of those who delivered add up to in each stratum."""
-
-    def __call__(self, batch: Batch, start: int | None) -> Above:
-        rows, losses, table = self.used(batch, start)
-        return Above.of(losses, table, rows.strata, self.plan, self.totals)
+def _above(rows: Rows, used: FloatArray, table: FloatArray, *, plan: SumPlan, totals: tuple[int, ...]) -> Above:
+    """Those who weigh more than an equal share of their stratum, in which weights add up to ``totals``."""
+    return Above.of(used, table, rows.strata, plan, totals)
 
 
 # -- messages ----------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from hushbid.engine.people import Rows, Run, lookup_keys
 from hushbid.errors import InputError, MarketError, NobodyToBuyFrom
 from hushbid.mechanism import Decision, Population, decide
 from hushbid.mechanism.impossible import refuse_unreachable
+from hushbid.mechanism.summed import Counted
 
 MOST = 1 << 22
 """More people than this are not taken to the driver."""
@@ -44,7 +45,7 @@ def price_cheapest(
     if by_identity and run.people.id is None:
         raise InputError("id must name a column: who is bought from among equals is decided by identity.", field="id")
     cuts = tuple(_enough(one, other) for one, other in zip(cuts, census.parts, strict=True))
-    kernel = GatherKernel(run.people, cuts, max(most, min(_AT_LEAST, census.histogram.people)), by_identity)
+    kernel = GatherKernel(run.people, cuts, max(most, min(_AT_LEAST, census.finite)), by_identity)
     nobody = Gathered(most=kernel.most, rows=run.people.nobody(), ties=np.zeros(0, dtype=np.uint64))
     people = run.reduce("gathering the few that matter", kernel, nobody).settled()
     # the few are a market of their own, in which the buyer carries the others' weight
@@ -75,9 +76,9 @@ def price_cheapest(
     )
 
 
-def _enough(cut: float, census: Census) -> float:
+def _enough(cut: float, counted: Counted) -> float:
     """The cut, or a higher one below which some people are."""
-    return max(cut, census.histogram.cut_after(min(_AT_LEAST, census.histogram.people)))
+    return max(cut, counted.histogram.cut_after(min(_AT_LEAST, counted.histogram.people)))
 
 
 def _told_apart(run: Run, people: Gathered, by_identity: bool) -> tuple[int, HashArray]:
@@ -113,7 +114,7 @@ def price_nobody(run: Run, population: Population) -> LookupKernel:
     )
 
 
-def _cheapest_few(population: Population, census: Census, *, divided: bool) -> tuple[float, int]:
+def _cheapest_few(population: Population, counted: Counted, *, divided: bool) -> tuple[float, int]:
     """In the local setting: a cost below which everybody is who can matter, and how many of the cheapest do.
 
     All active people but the last supply at least ``q₀``, what the concave branch of their curve or the cap begins
@@ -128,21 +129,21 @@ def _cheapest_few(population: Population, census: Census, *, divided: bool) -> t
     if divided:
         wanted = math.inf
     elif population.goal.kind == "accuracy":
-        finite = census.histogram.people
+        finite = counted.histogram.people
         refuse_unreachable(population, finite, variance / (finite * supply.top))
         wanted = variance / population.aim.number**2
     else:
         scale = normal_scale(population.error_weight, variance)
-        wanted = math.sqrt(supply.worthwhile * scale / census.lowest) if census.lowest > 0.0 else math.inf
+        wanted = math.sqrt(supply.worthwhile * scale / counted.lowest) if counted.lowest > 0.0 else math.inf
     few = wanted / supply.turn_precision + 2.0
     most = int(min(4.0 * few + _AT_LEAST, MOST))
     # the bound exceeds what the driver takes, and so many are there
-    if 2.0 * few > most and census.histogram.people > most:
+    if 2.0 * few > most and counted.histogram.people > most:
         raise MarketError(
             f"More than {MOST} of the cheapest people could matter: the accuracy or the error weight is too large, or"
             " the smallest virtual cost too small, for the local setting at this size."
         )
-    return census.histogram.cut_after(most), most
+    return counted.histogram.cut_after(most), most
 
 
 def cheapest_few_of_strata(population: Population, census: Census) -> tuple[tuple[float, ...], int]:

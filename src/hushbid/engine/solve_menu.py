@@ -49,7 +49,8 @@ class Menu:
     @classmethod
     def of(cls, run: Run, population: Population, census: Census) -> "Menu":
         """The menu for everybody whom the first pass counted."""
-        counts = tuple(census.sizes.get(code, 0) for code in range(len(population.groups)))
+        [everybody] = census.parts  # one mean
+        counts = tuple(everybody.sizes.get(code, 0) for code in range(len(population.groups)))
         precision = Fraction(1.0 / float(population.variance))
         planned = menu_for(population, [counts], [[float(precision * count) for count in counts]])
         return cls(people=run.people, population=population, planned=planned, counts=counts)
@@ -159,21 +160,17 @@ class MenuKernel(Decider):
 
     @property
     def people(self) -> People:
-        """Which columns say what."""
         return self.shares.menu.people
 
     @property
     def largest_used(self) -> float:
-        """What the best estimate uses of anybody's loss at most."""
         return self.most_used
 
     @property
     def used(self) -> tuple[tuple[int, float], ...]:
-        """How many are bought from, and what the best estimate uses of their losses together."""
         return ((self.active, self.total_used),)
 
     def details(self, batch: Batch, rows: Rows) -> Details:
-        """Return the decisions for the good rows of a batch, with all that they follow from."""
         share, listed = self.shares.listed(rows)
         loss = share * listed.loss
         used = np.minimum(loss, self.most_used)
@@ -289,5 +286,5 @@ def _lower_bound(run: Run, population: Population, census: Census, expense: floa
     budget = replace(population, goal=Budget(expense), cap=math.inf)
     solved = solve(locate(budget, census.parts), census.parts, SolvingPasses(run))
     # where sums cannot tell the level: nobody's noise, and everybody's datum
-    bound = float(population.variance) / census.histogram.people if solved is None else solved[0].lower_bound()
+    bound = float(population.variance) / census.finite if solved is None else solved[0].lower_bound()
     return budget.certified(bound)

@@ -5,34 +5,18 @@ market by themselves; if they are many, they are bought from by sums and curves.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hushbid.allocation.histogram import COARSE, Histogram
-from hushbid.allocation.windows import Listing, Refine, Refined, Window
 from hushbid.common.arrays import FloatArray, IndexArray, IntArray
 from hushbid.mechanism.many import MANY, WINDOW, Priced, SummedPurchase, purchase_of, rows_by_stratum
 from hushbid.mechanism.population import Population
-from hushbid.mechanism.summed import Located, locate, solve
+from hushbid.mechanism.summed import Counted, Job, Located, Part, finite, locate, solve
 
 _AT_LEAST = 64
 """So many of the cheapest of each stratum belong to the few."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Counted:
-    """One stratum, counted."""
-
-    histogram: Histogram
-    lowest: float
-    lowest_bid: Mapping[int, float]
-
-    @property
-    def dearest(self) -> float:
-        """No finite virtual cost is above this."""
-        return self.histogram.cut_after(self.histogram.people)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +26,8 @@ class _Passes:
     costs: Sequence[FloatArray]
     window: int = WINDOW
 
-    def refine(self, jobs: Sequence[Refine]) -> list[Refined]:
-        """Place finer buckets in each stratum."""
-        return [job.of(costs) for job, costs in zip(jobs, self.costs, strict=True)]
-
-    def listed(self, jobs: Sequence[Listing]) -> list[Window]:
-        """Add up exactly, and list the costs of a window in each stratum."""
+    def over(self, what: str, jobs: Sequence[Job[Part]]) -> list[Part]:
+        """Do one job in each stratum."""
         return [job.of(costs) for job, costs in zip(jobs, self.costs, strict=True)]
 
 
@@ -64,7 +44,7 @@ class ManyPeople:
     parts: Sequence[FloatArray]
     """The finite virtual costs of each stratum."""
 
-    counted: Sequence[_Counted]
+    counted: Sequence[Counted]
     located: Sequence[Located]
 
     @classmethod
@@ -83,17 +63,10 @@ class ManyPeople:
         rows: list[slice | IndexArray] = [slice(None)]
         if population.strata is not None:
             rows = list(rows_by_stratum(population.strata.codes, population.strata.count))
-        parts = [_finite(costs[one]) for one in rows]
+        parts = [finite(costs[one]) for one in rows]
         if not all(part.size for part in parts):
             return None
-        counted = [
-            _Counted(
-                histogram=Histogram.of(part, COARSE),
-                lowest=float(part.min()),
-                lowest_bid=_lowest_bids(bids[one], None if groups is None else groups[one], len(population.groups)),
-            )
-            for part, one in zip(parts, rows, strict=True)
-        ]
+        counted = [Counted.of(bids[one], costs[one], None if groups is None else groups[one]) for one in rows]
         return cls(
             population=population,
             bids=bids,
@@ -139,13 +112,3 @@ class ManyPeople:
             return None
         found = purchase_of(population, self.counted, [group.prior for group in population.groups], solved)
         return found, found.priced(self.bids, self.costs, self.groups, population.parts.codes)
-
-
-def _finite(costs: FloatArray) -> FloatArray:
-    return costs if costs.max(initial=0.0) < math.inf else costs[costs < math.inf]
-
-
-def _lowest_bids(bids: FloatArray, groups: IntArray | None, count: int) -> dict[int, float]:
-    if groups is None:
-        return {0: float(bids.min())}
-    return {code: float(bids.compress(groups == code).min(initial=math.inf)) for code in range(count)}

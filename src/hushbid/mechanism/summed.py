@@ -7,9 +7,10 @@ mean is one stratum; a table in memory is one batch.
 """
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -18,9 +19,10 @@ from hushbid.allocation.bracket import Bracket, LevelBounds, bracket
 from hushbid.allocation.central_problem import NormalForm
 from hushbid.allocation.exact_sums import ExactSums
 from hushbid.allocation.from_sums import SummedOptimum, SummedStratum
-from hushbid.allocation.histogram import Histogram, Levels
+from hushbid.allocation.histogram import COARSE, Histogram, Levels
 from hushbid.allocation.windows import Interval, Listing, Refine, Refined, Window
-from hushbid.common.arrays import FloatArray
+from hushbid.common.adding import Adds, by_key, joined
+from hushbid.common.arrays import FloatArray, IntArray
 from hushbid.mechanism.impossible import refuse_unreachable
 from hushbid.mechanism.population import Population
 
@@ -31,27 +33,68 @@ _BUCKETS, _FEWEST_BUCKETS = 1 << 12, 1 << 6
 _SPARE = 1e-9
 
 
-class Counted(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted(Adds):
     """What the first pass finds of one stratum."""
 
-    @property
-    def histogram(self) -> Histogram:
-        """The finite virtual costs."""
-        ...
+    histogram: Histogram = field(default_factory=lambda: Histogram.empty(COARSE))
+    """The finite virtual costs."""
+
+    lowest: float = joined(min, default=math.inf)
+    """The smallest virtual cost."""
+
+    lowest_bid: Mapping[int, float] = joined(by_key(min), default_factory=dict)
+    """The smallest bid of each group."""
+
+    sizes: Mapping[int, int] = joined(by_key(operator.add), default_factory=dict)
+    """How many people of each group there are, whatever they cost."""
+
+    @classmethod
+    def of(cls, bids: FloatArray, costs: FloatArray, groups: IntArray | None) -> "Counted":
+        """Count some people; ``groups`` are codes from 0, None if there is one group."""
+        costs = finite(costs)  # bids above the support cannot be sold and are in no bucket
+        sizes, lowest_bids = np.array([bids.size]), np.array([bids.min(initial=math.inf)])
+        if groups is not None:
+            sizes = np.bincount(groups)
+            lowest_bids = np.full(sizes.size, math.inf)
+            np.minimum.at(lowest_bids, groups, bids)
+        return cls(
+            histogram=Histogram.of(costs, COARSE),
+            lowest=float(costs.min(initial=math.inf)),
+            lowest_bid=dict(enumerate(lowest_bids.tolist())),
+            sizes=dict(enumerate(sizes.tolist())),
+        )
 
     @property
-    def lowest(self) -> float:
-        """The smallest virtual cost."""
-        ...
+    def people(self) -> int:
+        """How many people there are."""
+        return sum(self.sizes.values())
 
     @property
     def dearest(self) -> float:
-        """No finite virtual cost is above this."""
-        ...
+        """No finite virtual cost is above this, the highest edge of a bucket."""
+        return self.histogram.cut_after(self.histogram.people)
+
+
+def finite(costs: FloatArray) -> FloatArray:
+    """Return the costs of people who can be bought from."""
+    return costs if costs.max(initial=0.0) < math.inf else costs[costs < math.inf]
+
+
+Part = TypeVar("Part", Refined, Window)
+Made = TypeVar("Made", covariant=True)
+
+
+class Job(Protocol[Made]):
+    """What is made of the costs of one stratum."""
 
     @property
-    def lowest_bid(self) -> Mapping[int, float]:
-        """The smallest bid of each group."""
+    def nobody(self) -> Made:
+        """Where to start adding."""
+        ...
+
+    def of(self, costs: FloatArray) -> Made:
+        """Of some costs."""
         ...
 
 
@@ -63,12 +106,8 @@ class Passes(Protocol):
         """At most so many people are expected in the windows."""
         ...
 
-    def refine(self, jobs: Sequence[Refine]) -> Sequence[Refined]:
-        """Place finer buckets in each stratum."""
-        ...
-
-    def listed(self, jobs: Sequence[Listing]) -> Sequence[Window]:
-        """Add up exactly, and list the costs of a window in each stratum."""
+    def over(self, what: str, jobs: Sequence[Job[Part]]) -> Sequence[Part]:
+        """Do one job in each stratum; ``what`` they are for."""
         ...
 
 
@@ -148,7 +187,7 @@ def solve(located: Sequence[Located], counted: Sequence[Counted], passes: Passes
     if max(one.found.people for one in located) > passes.window:
         buckets = max(_BUCKETS // len(counted), _FEWEST_BUCKETS)
         jobs = [Refine.over(some, buckets=buckets) for some in _together(located)]
-        refined = passes.refine(jobs)
+        refined = passes.over("placing finer buckets", jobs)
         below, starts = [one.below[0] for one in refined], [job.parts[0][0] for job in jobs]
         located = [_refined(one, counted, jobs, refined) for one in located]
         if not all(one.found.high < math.inf for one in located):
@@ -159,8 +198,8 @@ def solve(located: Sequence[Located], counted: Sequence[Counted], passes: Passes
     # last pass: exact sums below the windows and everybody in them
     windows = _windows(located, starts)
     last = [Listing(start, low, high) for start, (low, high) in zip(starts, windows, strict=True)]
-    strata = []
-    for one, listed, ends, before in zip(counted, passes.listed(last), windows, below, strict=True):
+    strata, every = [], passes.over("adding up exactly", last)
+    for one, listed, ends, before in zip(counted, every, windows, below, strict=True):
         known = listed.settled()
         strata.append(
             SummedStratum(

@@ -69,11 +69,9 @@ class ArrowEngine:
         return list(self._dataset.files)
 
     def kind(self, column: str) -> Any:
-        """The Arrow type of a column."""
         return self._dataset.schema.field(column).type
 
     def reduce(self, kernel: Reducer[Sum], zero: Sum) -> Sum:
-        """The sum of the kernel's results over all batches."""
         return fold(_batches(self._dataset, kernel.columns), kernel, zero)
 
     def map(self, kernel: Mapper, *, drop: bool, keep: Sequence[str] | None = None) -> Any:
@@ -100,7 +98,6 @@ class ArrowEngine:
         return self._dataset.to_table()
 
     def distinct(self, column: str) -> int:
-        """How many different values a column has, nulls not counted."""
         return count_distinct(lambda: _batches(self._dataset, [column]), self._dataset.count_rows())
 
     def write(self, frame: Any, path: str) -> None:

@@ -38,7 +38,6 @@ class DuckDBEngine:
         return selected.limit(0).to_arrow_table().schema.field(0).type
 
     def reduce(self, kernel: Reducer[Sum], zero: Sum) -> Sum:
-        """The sum of the kernel's results over all batches."""
         selected = self._relation.project(", ".join(map(_quoted, kernel.columns)))
         with _interrupts():
             return fold(selected.to_arrow_reader(BATCH_ROWS), kernel, zero)
@@ -73,7 +72,6 @@ class DuckDBEngine:
         return priced
 
     def distinct(self, column: str) -> int:
-        """How many different values a column has, nulls not counted."""
         with _interrupts():
             found = self._relation.aggregate(f"count(DISTINCT {_quoted(column)})").fetchone()
         return int(found[0])

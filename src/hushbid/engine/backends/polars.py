@@ -22,7 +22,6 @@ class PolarsEngine:
         self.names: list[str] = self._schema.names()
 
     def kind(self, column: str) -> Any:
-        """The Arrow type of a column."""
         try:
             return pl.DataFrame(schema={column: self._schema[column]}).to_arrow().schema.field(0).type
         except pyarrow().ArrowInvalid:
@@ -60,7 +59,6 @@ class PolarsEngine:
         return frame.collect(engine="streaming") if self.in_memory else frame
 
     def distinct(self, column: str) -> int:
-        """How many different values a column has, nulls not counted."""
         values = self._frame.select(pl.col(column).drop_nulls().n_unique())
         return int(values.collect(engine="streaming").item())
 

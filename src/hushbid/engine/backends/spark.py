@@ -30,7 +30,6 @@ class SparkEngine:
         self.names: list[str] = list(frame.columns)
 
     def kind(self, column: str) -> Any:
-        """The Arrow type of a column."""
         return self._frame.select(_quoted(column)).limit(0).toArrow().schema.field(0).type
 
     def reduce(self, kernel: Reducer[Sum], zero: Sum) -> Sum:
@@ -56,7 +55,6 @@ class SparkEngine:
         return frame.mapInArrow(_mapping(kernel, drop, kept), schema)
 
     def distinct(self, column: str) -> int:
-        """How many different values a column has, nulls not counted."""
         return int(self._frame.select(_quoted(column)).dropna().distinct().count())
 
     def write(self, frame: Any, path: str) -> None:
