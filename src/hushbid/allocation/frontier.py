@@ -270,13 +270,14 @@ def _fitting(points: Points, levels: Levels) -> tuple[FloatArray, FloatArray]:
 
 def at(populations: Populations, sigma: FloatArray, start: Points | None = None) -> Points:
     """The point of each population at its ``σ``, whatever the guess."""
-    if start is None:
-        return Points.of(populations, *_swept(populations, sigma))
-    found, settled = settle(populations, None, Points(start.t, sigma, start.levels, start.sums))
-    lost = np.flatnonzero(~settled)
-    if lost.size:
-        some = populations.take(lost)
-        found.put(lost, Points.of(some, *_swept(some, sigma[lost])))
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is above every level that matters
+        if start is None:
+            return Points.of(populations, *_swept(populations, sigma))
+        found, settled = settle(populations, None, Points(start.t, sigma, start.levels, start.sums))
+        lost = np.flatnonzero(~settled)
+        if lost.size:
+            some = populations.take(lost)
+            found.put(lost, Points.of(some, *_swept(some, sigma[lost])))
     return found
 
 
