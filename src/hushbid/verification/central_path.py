@@ -165,7 +165,8 @@ class Path:
         least = (target / pairs.ends.most).max(axis=1)
         step = np.maximum(np.where(np.isfinite(near.step), near.step, 1.0), np.maximum(least * (1.0 + _FULL), tiny))
         low, high, level = least, np.full_like(at, np.inf), np.where(np.isfinite(near.level), near.level, pairs.lowest)
-        width, go = np.full_like(at, np.inf), np.arange(at.size)
+        exhausted = self._exhausted(pairs, found, target, least)
+        width, go = np.full_like(at, np.inf), np.flatnonzero(~exhausted)
         for round_ in range(_ROUNDS):
             some, here = pairs.take(go), step[go]
             level[go] = self._filled(some, target[go], here, level[go])
@@ -187,6 +188,22 @@ class Path:
             if go.size == 0:
                 break
         return found
+
+    def _exhausted(self, pairs: Pairs, found: Points, target: Real, least: Real) -> BoolArray:
+        """Find where a stratum gives all it can: ``σ`` is the least, and its equation fixes that stratum's level."""
+        go = np.flatnonzero(least > 0.0)
+        some, step = pairs.take(go), least[go] * (1.0 + _FULL)
+        level = self._filled(some, target[go], step, some.lowest)
+        sums = some.sums(level, step)
+        point = Points(found.at[go], step, found.at[go], found.at[go], level, _blur(sums, level, target[go]))
+        excess, which = _balance(point, sums).excess, (target[go] / some.ends.most).argmax(axis=1)
+        every = np.arange(go.size)
+        level[every, which] += np.maximum(excess, 0.0) / some.ends.most[every, which]
+        point.mse, point.expense = _error(sums, point), (sums.spent + sums.paid / step[:, None]).sum(axis=1)
+        there = np.zeros(found.at.size, dtype=bool)
+        there[go] = excess >= 0.0
+        found.put(go[excess >= 0.0], point.take(excess >= 0.0))
+        return there
 
     def _filled(self, pairs: Pairs, target: Real, step: Real, level: Real) -> Real:
         """The levels at which every stratum has what it should."""

@@ -34,7 +34,7 @@ _LEAST = 1e-9
 _AS_GOOD = 1.0 + 1e-13
 _ROUNDED = 1e-13
 _ROUNDS = 100
-_FURTHEST = 1e18
+_FURTHEST = 1e60
 _CELLS, _AT_ONCE = 1 << 17, 1 << 12
 
 
@@ -250,16 +250,16 @@ class CentralRule:
         # further and further, until the sign changes
         for up, end, value, other, last in ((1.0, high, above, low, below), (-1.0, low, below, high, above)):
             go, far = np.flatnonzero(up * value < 0.0), reach.copy()
+            bound = np.full_like(start.at, _FURTHEST**up)
             while go.size:
                 ahead = end.at[go] * np.exp(up * far[go])
-                go = go[(ahead < _FURTHEST * start.at[go]) & (ahead * _FURTHEST > start.at[go])]
-                ahead = end.at[go] * np.exp(up * far[go])
+                ahead = np.minimum(ahead, bound[go]) if up > 0.0 else np.maximum(ahead, bound[go])
                 other.put(go, end.take(go))
                 last[go] = value[go]
                 end.put(go, self._path.points(pairs.take(go), ahead, end.take(go)))
                 value[go] = self._sign(end.take(go))
                 far[go] *= 3.0
-                go = go[up * value[go] < 0.0]
+                go = go[(up * value[go] < 0.0) & (ahead != bound[go])]
         found = self._root(pairs, low, high, below, above)
         if self._error is not None:  # out of reach
             found.mse[(above < 0.0) & (found.mse > self._error * (1.0 + 1e-12))] = math.inf

@@ -99,8 +99,8 @@ class People:
             "endless": self._added(((costs < math.inf) & (caps == math.inf)).astype(float)),
             "free": self._added(np.where(self.idle, 1.0 / variance, 0.0)),
         }
-        columns = np.stack([codes.astype(float), variance, caps])[:, costs < math.inf]
-        kinds = np.unique(columns, axis=1).T.tolist()
+        self._lowest, self._paid = (self._two_least(values) for values in (costs, np.where(self.idle, math.inf, costs)))
+        kinds = _kinds(np.stack([codes.astype(float), variance, caps])[:, costs < math.inf])
         self.one_by_one = costs.size <= _OF_A_KIND * len(kinds)
         if self.one_by_one:
             self.tables = _Tables(self)
@@ -114,14 +114,21 @@ class People:
         """Person ``rows[j]`` at cost ``costs[j]``, for every j."""
         return (OneByOne if self.one_by_one else ByKind).of(self, rows, costs)
 
-    def least(self, values: FloatArray, rows: IndexArray, moved: FloatArray) -> FloatArray:
-        """The least value of each stratum if those of ``rows`` are others."""
-        found = np.full((rows.size, self.sizes.size), math.inf)
+    def _two_least(self, values: FloatArray) -> tuple[IndexArray, FloatArray]:
+        """Return who has the least value of each stratum, and the two least; infinite where there are fewer."""
+        who, two = np.full(self.sizes.size, -1), np.full((self.sizes.size, 2), math.inf)
         for stratum in range(self.sizes.size):
             some = np.flatnonzero(self.codes == stratum)
-            first = some[np.argsort(values[some], kind="stable")[:2]]
-            two = np.append(values[first], [math.inf, math.inf])
-            found[:, stratum] = np.where(rows == first[0], two[1], two[0]) if first.size else math.inf
+            few = min(2, some.size)
+            first = some[np.argpartition(values[some], few - 1)[:few]] if few else some
+            first = first[np.argsort(values[first], kind="stable")]
+            two[stratum, :few], who[stratum] = values[first], first[0] if few else -1
+        return who, two
+
+    def least(self, known: tuple[IndexArray, FloatArray], rows: IndexArray, moved: FloatArray) -> FloatArray:
+        """Return the least value of each stratum if those of ``rows`` are others."""
+        who, two = known
+        found = np.where(rows[:, None] == who, two[:, 1], two[:, 0])
         mine = np.arange(rows.size), self.codes[rows]
         found[mine] = np.minimum(found[mine], moved)
         return found
@@ -140,11 +147,19 @@ class People:
             found[name] = np.tile(self._sums[name], (rows.size, 1))
             found[name][np.arange(rows.size), self.codes[rows]] += change
         return Ends(
-            lowest=self.least(self.costs, rows, costs),
-            paid=self.least(np.where(self.idle, math.inf, self.costs), rows, np.where(idle, math.inf, costs)),
+            lowest=self.least(self._lowest, rows, costs),
+            paid=self.least(self._paid, rows, np.where(idle, math.inf, costs)),
             most=np.where(found["endless"] > 0.5, math.inf, found["most"]),
             free=np.where(found["free"] > 1e-9 * self._sums["free"], found["free"], 0.0),
         )
+
+
+def _kinds(columns: FloatArray) -> list[list[float]]:
+    """Return the columns that differ; all alike is the usual case, and need not be sorted."""
+    if columns.size and (columns == columns[:, :1]).all():
+        return [columns[:, 0].tolist()]
+    kinds: list[list[float]] = np.unique(columns, axis=1).T.tolist()
+    return kinds
 
 
 class _Tables:

@@ -119,17 +119,18 @@ def _without_noise(facts: Facts, bought: Purchase) -> Check:
 
 
 def shares_of_the_menu(facts: Facts, menu: MenuFound) -> Check:
-    """A hard budget: everybody's loss is her share of a menu that was fixed before anybody bid."""
+    """Check under a hard budget that everybody's loss is their share of a menu that was fixed before anybody bid."""
     offered = menu.offered(np.arange(facts.people), facts.costs)
     expected = np.minimum(menu.share * menu.strength * offered, facts.caps)
     off = distance(facts.losses, expected, floor=1e-3 * float(expected.max()))
     # shares rest on what the menu pays, which a market knows to its tolerance, a millionth at most
     wrong = off > _SHARES
-    problems = [f"The privacy loss is not her share of the menu in {rows_text(wrong)}"] if wrong.any() else []
+    problems = [f"The privacy loss is not the person's share of the menu in {rows_text(wrong)}"] if wrong.any() else []
     return judged(
         "optimality",
-        problems,
-        "Everybody's privacy loss is her share of one menu, whose level and payments quadrature finds again",
+        problems if menu.known else [],
+        "Everybody's privacy loss is their share of one menu, whose level and payments quadrature finds again",
+        doubts=[] if menu.known else problems,
         people=facts.people,
         largest_difference=float(off.max()),
         difference_allowed=_SHARES,

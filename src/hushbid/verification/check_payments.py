@@ -86,7 +86,7 @@ def _incentives(facts: Facts) -> Check:
         problems.append("The incentive error is not twice the widest bound on a rent")
     # a menu's error is stated for every bid on it, not only for those that were made
     most = LIMIT * float(facts.menu.most.max()) if facts.shared else 0.0
-    if facts.shared and not 2.0 * widest * (1.0 - EXACT) <= stated <= 2.0 * (slack + most):
+    if facts.shared and facts.menu.known and not 2.0 * widest * (1.0 - EXACT) <= stated <= 2.0 * (slack + most):
         problems.append("The incentive error is not that of the menu")
     wide, unsure = ~(np.maximum(high - rent, rent - low) <= slack), admitted(facts)
     too_wide = f"are wider than {number(LIMIT)} of the largest payment"

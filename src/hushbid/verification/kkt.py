@@ -18,6 +18,7 @@ from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
 _AT_CAP = 1.0 - 1e-12
 _STEPS = 90
+_LOOKED_AT = 2000
 _LOG_ODDS = -40.0, 80.0
 
 
@@ -76,12 +77,14 @@ class Conditions:
     """The conditions of one purchase, as functions of the multipliers."""
 
     def __init__(self, purchase: Purchase) -> None:
-        self._p, self._eta = purchase, purchase.eta
+        self._p, self._eta, self._expense = purchase, purchase.eta, purchase.expense
         p, eta = purchase, self._eta
         order = np.argsort(p.codes, kind="stable")
         on, below = p.losses > 0.0, (p.losses < p.caps * _AT_CAP) & (p.costs < math.inf)
         self._error = 2.0 * p.variance * p.losses / eta**2
-        self._on, self._below = _Extreme(order[on[order]], p), _Extreme(order[below[order]], p)
+        costs = np.where(p.costs < math.inf, p.costs, 0.0)
+        self._on = _Largest(order[on[order]], p, self._error, costs)
+        self._below = _Largest(order[below[order]], p, -self._error, -costs)
         capped = np.flatnonzero(on & ~below)
         count, share = p.sizes.size, p.losses[capped] / eta
         self._capped = np.bincount(p.codes[capped], weights=share, minlength=count)
@@ -92,14 +95,12 @@ class Conditions:
 
     def levels(self, a: float, b: float) -> tuple[FloatArray, FloatArray]:
         """Return ``low_g`` and ``high_g``."""
-        marginal = a * self._error + b * np.where(self._p.costs < math.inf, self._p.costs, 0.0)
-        low, high = self._on.most(marginal), -self._below.most(-marginal)
-        return low, high
+        return self._on.at(a, b), -self._below.at(a, b)
 
     def balance(self, a: float, b: float, low: FloatArray, high: FloatArray) -> tuple[float, float]:
         """Return by how much ``η`` is too small at the lowest levels, and too large at the highest."""
-        eta, p = self._eta, self._p
-        noise, paid = 4.0 * a / eta**3, b * p.expense / eta - a * self._capped_error - b * self._capped_cost
+        eta = self._eta
+        noise, paid = 4.0 * a / eta**3, b * self._expense / eta - a * self._capped_error - b * self._capped_cost
         some = self._capped > 0.0
         least = paid + float(low[some] @ self._capped[some]) - noise
         most = noise - paid - float(high[some] @ self._capped[some])
@@ -111,7 +112,7 @@ class Conditions:
         low, high = self.levels(a, b)
         scale = np.maximum(low, 1e-320)
         least, most = self.balance(a, b, low, high)
-        weigh = 4.0 * a / eta**3 + b * p.expense / eta
+        weigh = 4.0 * a / eta**3 + b * self._expense / eta
         level = np.where(low > high, 0.5 * (low + high), low)[p.codes]
         with np.errstate(all="ignore"):
             slope = eta**2 / (2.0 * a * p.variance)
@@ -129,11 +130,31 @@ class Conditions:
     def multipliers(self) -> tuple[float, float]:
         """Return the ``a`` and ``b`` at which the largest violation is least.
 
+        Of very many people some are looked at, and then whoever is violated most among all, until nobody is added.
+        """
+        on, below = self._on, self._below
+        looked_at = np.zeros(self._p.costs.size, dtype=bool)
+        looked_at[:: max(looked_at.size // _LOOKED_AT, 1)] = True
+        for a, b in ((1.0, 0.0), (0.0, 1.0)):
+            looked_at[on.rows_at(a, b)] = looked_at[below.rows_at(a, b)] = True
+        for _ in range(_STEPS):
+            self._on, self._below = on.among(looked_at), below.among(looked_at)
+            a, b = self._least_violation()
+            worst = np.concatenate([on.rows_at(a, b), below.rows_at(a, b)])
+            if looked_at[worst].all():
+                break
+            looked_at[worst] = True
+        self._on, self._below = on, below
+        return a, b
+
+    def _least_violation(self) -> tuple[float, float]:
+        """Return the multipliers for whoever is looked at.
+
         With ``a = t·η³/4`` and ``b = (1 − t)·η/C`` every violation is the largest of functions that are linear in
         ``t``, so it has one valley, also in the logarithm of ``t/(1 − t)``: golden sections find it.
         """
-        eta, p = self._eta, self._p
-        full = (eta**3 / 4.0, eta / p.expense)
+        eta = self._eta
+        full = (eta**3 / 4.0, eta / self._expense)
         ends = [self.levels(full[0], 0.0)[0], self.levels(0.0, full[1])[0]]
         scale = 1.0 / np.maximum(*ends)
 
@@ -159,20 +180,33 @@ class Conditions:
         return a * full[0], b * full[1]
 
 
-class _Extreme:
-    """The largest number in each stratum, over some people."""
+class _Largest:
+    """The largest ``a·error + b·costs`` in each stratum, over some people, sorted by stratum."""
 
-    def __init__(self, rows: IndexArray, purchase: Purchase) -> None:
+    def __init__(self, rows: IndexArray, purchase: Purchase, error: FloatArray, costs: FloatArray) -> None:
         codes = purchase.codes[rows]
-        self._rows, self._count = rows, purchase.sizes.size
+        self._given = purchase, error, costs
+        self._rows, self._error, self._costs = rows, error[rows], costs[rows]
         self._first = np.flatnonzero(np.diff(codes, prepend=-1))
-        self._codes = codes[self._first]
+        self._codes, self._count = codes[self._first], purchase.sizes.size
 
-    def most(self, values: FloatArray) -> FloatArray:
+    def at(self, a: float, b: float) -> FloatArray:
         found = np.full(self._count, -math.inf)
         if self._rows.size:
-            found[self._codes] = np.maximum.reduceat(values[self._rows], self._first)
+            found[self._codes] = np.maximum.reduceat(a * self._error + b * self._costs, self._first)
         return found
+
+    def rows_at(self, a: float, b: float) -> IndexArray:
+        """Return one person of each stratum who has the largest."""
+        values, ends = a * self._error + b * self._costs, [*self._first[1:].tolist(), self._rows.size]
+        places = [
+            first + int(values[first:end].argmax()) for first, end in zip(self._first.tolist(), ends, strict=False)
+        ]
+        return self._rows[places]
+
+    def among(self, some: BoolArray) -> "_Largest":
+        """Return the same over fewer people."""
+        return _Largest(self._rows[some[self._rows]], *self._given)
 
 
 def used_otherwise(purchase: Purchase) -> BoolArray:

@@ -49,8 +49,8 @@ class PrecisionCurve(ABC):
         return math.sqrt(self.peak / self.share)
 
     @abstractmethod
-    def short(self, y: float) -> float:
-        """Return ``1 − q(y)``."""
+    def precision(self, y: float) -> float:
+        """Return ``q(y)``."""
 
     @abstractmethod
     def error(self, y: FloatArray) -> FloatArray:
@@ -104,8 +104,8 @@ class _Laplace(PrecisionCurve):
     power, share = 3, 0.5
     most_useful = math.sqrt(2.0)
 
-    def short(self, y: float) -> float:
-        return 2.0 / (y * y + 2.0)
+    def precision(self, y: float) -> float:
+        return y * y / (y * y + 2.0) if y < math.inf else 1.0
 
     def error(self, y: FloatArray) -> FloatArray:
         return np.asarray(1.0 + 2.0 / (y * y))
@@ -128,8 +128,8 @@ class _Coin(PrecisionCurve):
     power, share = 2, 0.25
     most_useful = 1.0886594924826534  # sinh 2y = 4y
 
-    def short(self, y: float) -> float:
-        return 1.0 / math.cosh(y) ** 2
+    def precision(self, y: float) -> float:
+        return math.tanh(y) ** 2
 
     def error(self, y: FloatArray) -> FloatArray:
         return np.asarray(np.tanh(y) ** -2.0)

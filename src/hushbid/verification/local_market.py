@@ -110,19 +110,19 @@ class Market:
 
     def __init__(self, curve: PrecisionCurve, cap: float, needed: float | None) -> None:
         self.curve, self.cap, self.needed = curve, cap, needed
-        self._short = curve.short(cap) if cap < math.inf else 0.0
-        self.top = 1.0 - self._short
+        self.top = curve.precision(cap)
         """``q_e``."""
 
         self.low = min(curve.turn, self.top)
         """``q_l``."""
 
     def supplied(self, ratio: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return ``1 − q``, ``y`` and ``dq/d log P`` of answers to ``ψ/P``, nobody low."""
+        """Return ``q_e − q``, ``y`` and ``dq/d log P`` of answers to ``ψ/P``, nobody low."""
         short = self.curve.short_at(ratio)
         loss, slope = self.curve.loss(short), self.curve.slope(short)
         below = loss < self.cap
-        return np.where(below, short, self._short), np.minimum(loss, self.cap), np.where(below, slope, 0.0)
+        missing = np.where(below, short - (1.0 - self.top), 0.0)
+        return missing, np.minimum(loss, self.cap), np.where(below, slope, 0.0)
 
     def _supply(self, lists: Lists, price: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return ``Λ``, ``Σ ψ·y`` and ``dΛ/d log P`` of the first ``count`` of each list at a price."""
@@ -132,7 +132,7 @@ class Market:
         short, loss, slope = self.supplied(ratio)
         spent = np.where(here & (costs > 0.0), costs * loss, 0.0).sum(axis=1)
         missing = np.where(here, short, 0.0).sum(axis=1)
-        return lists.count - missing, spent, np.where(here, slope, 0.0).sum(axis=1)
+        return lists.count * self.top - missing, spent, np.where(here, slope, 0.0).sum(axis=1)
 
     def _own(self, lists: Lists, price: FloatArray) -> FloatArray:
         """Return the moved person's answer to a price, 0 for one who is not among the first ``count``."""

@@ -89,7 +89,7 @@ class LocalRule:
         if market.needed is not None:
             return int(min(market.needed / market.low, rows.size)) + 1
         best = min(market.cap, market.curve.most_useful)
-        worth = (1.0 - market.curve.short(best)) / best
+        worth = market.curve.precision(best) / best
         least = np.arange(rows.size, dtype=float) * market.low
         return int(np.flatnonzero(self._cost[rows] / self._scale * least**2 <= worth)[-1]) if rows.size else 0
 
@@ -219,7 +219,7 @@ class LocalRule:
         here, number = np.isfinite(costs), np.arange(1, costs.shape[1] + 1)[None, :]
         ratio = np.where(here, costs, 0.0) / p
         short, loss, _ = market.supplied(ratio)
-        gain = np.where(here, np.where(costs > 0.0, costs * loss, 0.0) - p * (1.0 - short), math.inf)
+        gain = np.where(here, np.where(costs > 0.0, costs * loss, 0.0) - p * (market.top - short), math.inf)
         least = 2.0 * np.sqrt(p) if market.needed is None else p * market.needed
         together = np.cumsum(gain, axis=1)
         dear = float(market.curve.loss_of(np.array(market.low)))

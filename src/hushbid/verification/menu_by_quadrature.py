@@ -32,6 +32,7 @@ _MOST_INTERVALS = 200_000
 _BELOW = 1.0 - 1e-9
 _SELLERS, _OF_FEW = 3.0, 0.95
 _TOP = 1.0 - 2.0**-20
+_FAR, _NARROW = 1e-6, 1e-9
 _MOST_SUPPLIED = 1e-12
 """What is at least missing of a datum's precision, whatever is offered locally."""
 
@@ -50,7 +51,7 @@ class Offer:
         if self.curve is None:
             return self.number
         useful = min(self.curve.most_useful, self.most)
-        return self.number * (1.0 - self.curve.short(useful)) / useful
+        return self.number * self.curve.precision(useful) / useful
 
     @property
     def bend(self) -> float:
@@ -59,7 +60,7 @@ class Offer:
             return self.number - self.most
         if self.most <= self.curve.most_useful:
             return self.end
-        slope = 1.0 / float(self.curve.price_of_last(np.array([1.0 - self.curve.short(self.most)]))[0])
+        slope = 1.0 / float(self.curve.price_of_last(np.array([self.curve.precision(self.most)]))[0])
         return self.number * slope
 
     def loss(self, costs: FloatArray) -> FloatArray:
@@ -124,6 +125,10 @@ class MenuFound:
     most: FloatArray
     """What each person's share of the menu pays at the lowest bid."""
 
+    known: bool
+    """Whether the numbers of the offers are known to the digits that are compared: not in the far tail of a prior, nor
+    under caps that are next to nothing beside them."""
+
     def offered(self, rows: IndexArray, costs: FloatArray) -> FloatArray:
         """The offer's loss of some people at these virtual costs."""
         loss, codes = np.zeros(costs.size), self.codes[rows]
@@ -182,7 +187,7 @@ def shared_menu(case: MenuCase) -> MenuFound:
         amount = case.coin * np.count_nonzero(rows) + part * left
         with np.errstate(divide="ignore", invalid="ignore"):
             share[rows] = np.where(others > 0.0, np.maximum(amount - case.coin * coins, 0.0) / others, 1.0)
-    return MenuFound(offers, codes, share, strength, share * most)
+    return MenuFound(offers, codes, share, strength, share * most, planning.known(offers))
 
 
 def _listed(prior: Prior, offer: Offer, bids: FloatArray, costs: FloatArray) -> tuple[FloatArray, float]:
@@ -253,6 +258,18 @@ class _Planning:
             return math.fsum(size * _chance(prior, end) for prior, size in kinds)
 
         return _crossing(sellers, wanted, 1e300) / _BELOW
+
+    def known(self, offers: tuple[Offer, ...]) -> bool:
+        """Return whether the offers' numbers are known to the digits that are compared."""
+        priors = [[prior for prior, rows in kinds if rows.size] for kinds in self.strata]
+        tails = [
+            1.0 - _chance(prior, offer.end)
+            for offer, some in zip(offers, priors, strict=True)
+            for prior in some
+            if prior.support[1] == math.inf
+        ]
+        narrow = self.curve is None and any(offer.most < _NARROW * offer.number for offer in offers)
+        return min(tails, default=1.0) > _FAR and not narrow
 
     def found(self) -> tuple[tuple[Offer, ...], list[float]]:
         """The offers, and each stratum's part of the budget."""

@@ -157,8 +157,9 @@ class _Rents:
             area, doubt = self._measured(cells)
             rough = rent + np.bincount(cells.who, area, size)
             wanted = np.maximum(PRECISION * (paid + rough), FLOOR * scale)
-            allowed = (wanted / np.maximum(2.0 * np.bincount(cells.who, minlength=size), 8.0))[cells.who]
-            done = ~(doubt > allowed) | (round_ == _ROUNDS - 1)
+            close = error + np.bincount(cells.who, doubt, size) <= wanted
+            allowed = wanted / np.maximum(2.0 * np.bincount(cells.who, minlength=size), 8.0)
+            done = close[cells.who] | ~(doubt > allowed[cells.who]) | (round_ == _ROUNDS - 1)
             rent += np.bincount(cells.who[done], area[done], size)
             error += np.bincount(cells.who[done], doubt[done], size)
             if done.all():
