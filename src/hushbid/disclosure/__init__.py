@@ -7,12 +7,13 @@
 
 The modules, from the bottom: ``noise`` draws (OpenDP) and ``tails`` says how far; ``grid`` keeps the arithmetic exact,
 ``relation`` bounds the bias of an estimate from people whose prices tell of their data, ``error`` says how far off the
-estimate may be and ``weighing`` how errors follow from weights; ``combination`` makes one sum of strata, ``answers``
-become numbers, ``promises`` says what is promised, ``question_answer`` is what is found for a question and ``release``
-all of it, which ``cards`` shows in a notebook. *Central*: ``sum_plan`` says what is added up, ``sums`` adds up in any
-batches, ``prepare`` leaves only the drawing, and ``memory`` is one batch of people who are known. *Local*: ``messages``
-are what devices send, ``local`` makes them, and ``received`` reads and weighs them. ``delivery`` takes a plan and data
-in either setting, and the ``ledger`` draws once; ``given_losses`` is all of it for losses that are given.
+estimate may be and ``weighing`` what is asked and how errors follow from weights; ``combination`` makes one sum of
+strata, ``answers`` become numbers, ``promises`` says what is promised, ``question_answer`` is what is found for a
+question and ``release`` all of it, which ``cards`` shows in a notebook. *Central*: ``sum_plan`` says what is added up,
+``sums`` adds up in any batches, ``prepare`` leaves only the drawing, and ``memory`` is one batch of people who are
+known. *Local*: ``messages`` are what devices send, ``local`` makes them, and ``received`` reads and weighs them.
+``delivery`` takes a plan and data in either setting, simulates, and adds everybody's figures to what was drawn; the
+``ledger`` draws once; ``given_losses`` is all of it for losses that are given.
 """
 
 from hushbid.disclosure.delivery import simulate_plan

@@ -176,15 +176,11 @@ def _messages_combined(priced: Priced, data: DataColumns) -> Callable[[str], Rel
     if strata is not None:
         strata = replace(strata, codes=kernel.strata[active])
 
-    def plan_called(name: str) -> ReleasePlan:
-        # of the active only: the others have no message
-        return ReleasePlan.of(
-            losses, setting="local", **asked, key=name, relation=priced._population.relation, strata=strata
-        )
-
-    sent = [messages.get(place) for place in active.tolist()]
-    prepare_release(plan_called("checked"), sent)
-    return lambda name: prepare_release(plan_called(name), sent).draw()
+    # of the active only: the others have no message
+    relation = priced._population.relation
+    plan = ReleasePlan.of(losses, setting="local", **asked, key="messages", relation=relation, strata=strata)
+    draw = prepare_release(plan, [messages.get(place) for place in active.tolist()]).draw
+    return lambda name: replace(draw(), key=name)
 
 
 # -- what people delivered --------------------------------------------------------------------------------------------
