@@ -31,8 +31,7 @@ _WIDER = 2.5
 _MOST_OPEN = 400
 _BEYOND = 1e-3
 _LEAST = 1e-9
-_AS_GOOD = 1.0 + 1e-13
-_ROUNDED = 1e-13
+_ROUNDED, _UNSURE = 1e-13, 4.0
 _ROUNDS = 100
 _FURTHEST = 1e60
 _CELLS, _AT_ONCE = 1 << 17, 1 << 12
@@ -373,5 +372,6 @@ class CentralRule:
             self._objective(left) - more * np.maximum(weight - flat, 0.0),
             self._objective(right) - more * np.maximum(steep - weight, 0.0),
         )
-        falls, rises = steep < weight * (1.0 - _ROUNDED), flat > weight * (1.0 + _ROUNDED)
-        return np.asarray(~(falls | rises) & (least <= seen * _AS_GOOD))
+        unsure = _ROUNDED + _UNSURE * np.maximum(left.blur, right.blur)
+        falls, rises = steep < weight * (1.0 - unsure), flat > weight * (1.0 + unsure)
+        return np.asarray(~(falls | rises) & (least <= seen * (1.0 + unsure)))

@@ -24,6 +24,7 @@ _SIMPSON = np.array([1.0, 0.0, 4.0, 0.0, 1.0]) / 6.0
 _TWICE = np.array([1.0, 4.0, 2.0, 4.0, 1.0]) / 12.0
 _FIRST_REACH, _GROWTH, _MOST_STRETCHES = 0.02, 4.0, 1100
 _ROUNDS = 60
+_FALL = 64.0
 _STEEP = 0.75
 """If so much of a fall lies between two of five places, there may be a jump."""
 
@@ -56,6 +57,8 @@ class _Cells:
     """The virtual cost, where it is constant; else not a number."""
 
     loss: FloatArray
+    before: FloatArray
+    """How far the estimate for twice the interval was off, about; infinite for a whole stretch."""
 
     def take(self, which: BoolArray) -> "_Cells":
         return _Cells(*(getattr(self, name)[which] for name in self.__slots__))
@@ -110,7 +113,16 @@ class _Rents:
             flat = (left >= self._flats[part, 0]) & (right <= self._flats[part, 1])
             level[flat] = self._flats[part[flat], 2]
         zero, one = np.zeros(left.size), np.ones(left.size)
-        cells = _Cells(np.array(who, dtype=np.intp), left, right - left, zero, one, level, np.zeros((left.size, 5)))
+        cells = _Cells(
+            np.array(who, dtype=np.intp),
+            left,
+            right - left,
+            zero,
+            one,
+            level,
+            np.zeros((left.size, 5)),
+            np.full(left.size, math.inf),
+        )
         flat = ~np.isnan(level)
         cells.loss[flat] = self._loss(cells.who[flat], level[flat])[:, None]
         rest = cells.take(~flat)
@@ -134,19 +146,21 @@ class _Rents:
         slope = (cells.right - cells.left)[:, None] * 3.0 * s * s * cells.length[:, None]
         value = np.where(s > 0.0, loss, 0.0) * slope  # a loss may be infinite at the bid, where nothing is added up
         once, twice = value @ _SIMPSON, value @ _TWICE
+        # one difference may be small by chance: it counts for no less than a smooth loss would leave of the one before
         area, doubt = np.clip(twice + (twice - once) / 15.0, least, most), np.abs(twice - once)
+        doubt = np.maximum(doubt, cells.before / _FALL)
         fall = loss[:, :-1] - loss[:, 1:]
         rough = (fall.max(axis=1) > _STEEP * fall.sum(axis=1)) | ((loss[:, -1] == 0.0) & (loss[:, 0] > 0.0))
         doubt = np.where(rough & (most < math.inf), most - least, np.minimum(doubt, most - least))
         return area, np.where(np.isnan(doubt), math.inf, doubt)
 
-    def _halved(self, cells: _Cells) -> _Cells:
+    def _halved(self, cells: _Cells, doubt: FloatArray) -> _Cells:
         middle, places = 0.5 * (cells.left + cells.right), cells.places()
         inner = self._looked_at(cells, 0.5 * (places[:, :-1] + places[:, 1:]))
         loss = np.empty((cells.who.size, 9))
         loss[:, ::2], loss[:, 1::2] = cells.loss, inner
         ends = ((cells.left, middle, loss[:, :5]), (middle, cells.right, loss[:, 4:]))
-        halves = [_Cells(cells.who, cells.start, cells.length, *end[:2], cells.level, end[2]) for end in ends]
+        halves = [_Cells(cells.who, cells.start, cells.length, *end[:2], cells.level, end[2], doubt) for end in ends]
         return _Cells(*(np.concatenate([getattr(one, name) for one in halves]) for name in _Cells.__slots__))
 
     def found(self, paid: FloatArray, scale: float) -> Integrals:
@@ -164,7 +178,7 @@ class _Rents:
             error += np.bincount(cells.who[done], doubt[done], size)
             if done.all():
                 break
-            cells = self._halved(cells.take(~done))
+            cells = self._halved(cells.take(~done), doubt[~done])
         return Integrals(rent, error)
 
 
