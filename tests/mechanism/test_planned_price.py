@@ -229,6 +229,14 @@ def test_engine_and_memory_plan_one_price_and_pay_the_same() -> None:
     assert found.summary.total_payment == pytest.approx(memory.total_payment, rel=1e-9)
 
 
+@pytest.mark.parametrize("column", ["cap", "variance"])
+def test_an_engine_plans_no_price_for_people_who_differ_by_a_column(column: str) -> None:
+    frame = pl.DataFrame({"bid": BIDS, "stratum": STRATA["strata"], "own": [0.1, 0.2, 0.15, 0.2, 0.25, 0.1]})
+    with pytest.raises(InputError, match="with a budget that is met on average: state one") as problem:
+        engine.price(frame, panel(strata=[]), id=None, stratum="stratum", **{column: "own"})
+    assert problem.value.field == column
+
+
 def test_a_local_budget_is_decided_recorded_and_confirmed() -> None:
     market = Market(
         prior=Uniform(1, 1.2), goal=Budget(12), setting="local", questions=[YesNo(name="smokes")], population=4

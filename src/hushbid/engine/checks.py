@@ -45,9 +45,10 @@ def check_options(market: Market, on_bad_rows: str, check_ids: str, columns: Map
     if cap is not None:
         stated = replace(stated, cap="each", cap_name="cap")
     refuse(stated)
-    if cap is not None and state_of(stated) == "on average":
-        told = f"cap must not name a column ({cap!r}) with a budget that is met on average: state one max_privacy_loss."
-        raise InputError(told, field="cap")
+    for name, column, one in (("cap", cap, "max_privacy_loss"), ("variance", variance, "variance")):
+        if column is not None and state_of(stated) == "on average":
+            told = f"{name} must not name a column ({column!r}) with a budget that is met on average: state one {one}."
+            raise InputError(told, field=name)
 
 
 def _check_strata(market: Market, stratum: str | None) -> None:
