@@ -137,15 +137,20 @@ class _Rents:
         found = self._loss(np.repeat(cells.who, z.shape[1]), self._cost(z.ravel()))
         return found.reshape(z.shape)
 
+    def _two_rules(self, cells: _Cells) -> tuple[FloatArray, FloatArray]:
+        """Return each interval's part by Simpson's rule, and by the same rule on its halves."""
+        s = cells.places()
+        slope = (cells.right - cells.left)[:, None] * 3.0 * s * s * cells.length[:, None]
+        value = np.where(s > 0.0, cells.loss, 0.0) * slope  # a loss may be infinite at the bid: nothing is added up
+        return value @ _SIMPSON, value @ _TWICE
+
     def _measured(self, cells: _Cells) -> tuple[FloatArray, FloatArray]:
         """Return each interval's part of the integral, and how far it may be off."""
         s, loss = cells.places(), cells.loss
         steps = cells.length[:, None] * np.diff(s**3, axis=1)
         ends = (steps * loss[:, 1:]).sum(axis=1), (steps * loss[:, :-1]).sum(axis=1)
         least, most = np.minimum(*ends), np.maximum(*ends)
-        slope = (cells.right - cells.left)[:, None] * 3.0 * s * s * cells.length[:, None]
-        value = np.where(s > 0.0, loss, 0.0) * slope  # a loss may be infinite at the bid, where nothing is added up
-        once, twice = value @ _SIMPSON, value @ _TWICE
+        once, twice = self._two_rules(cells)
         # one difference may be small by chance: it counts for no less than a smooth loss would leave of the one before
         area, doubt = np.clip(twice + (twice - once) / 15.0, least, most), np.abs(twice - once)
         doubt = np.maximum(doubt, cells.before / _FALL)
@@ -156,6 +161,8 @@ class _Rents:
 
     def _halved(self, cells: _Cells, doubt: FloatArray) -> _Cells:
         middle, places = 0.5 * (cells.left + cells.right), cells.places()
+        once, twice = self._two_rules(cells)
+        doubt = np.where(doubt < math.inf, doubt, np.abs(twice - once))  # a whole stretch had none before it
         inner = self._looked_at(cells, 0.5 * (places[:, :-1] + places[:, 1:]))
         loss = np.empty((cells.who.size, 9))
         loss[:, ::2], loss[:, 1::2] = cells.loss, inner
