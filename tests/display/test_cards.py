@@ -99,7 +99,7 @@ def test_nothing_of_one_person_is_in_the_card_of_an_outcome() -> None:
 
 def test_amounts_that_fewer_than_five_people_are_behind_are_withheld(few: Outcome) -> None:
     html = html_of(few)
-    for name in ("Privacy loss of each", "Total payment", "Expected error (root mean square)", "A misreport gains"):
+    for name in ("Privacy loss of each", "Total payment", "Expected error (root mean square)", "Error of a payment"):
         assert fact(html, name) == "withheld"
     assert "Fewer than 5 people were bought from" in html
     nothing = MARKET.acquire([7.0, 8.0])

@@ -43,7 +43,7 @@ class Decision:
     """How many people owe money."""
 
     incentive_error: float
-    """No misreport can gain more than this, in units of the currency, rounding included."""
+    """How far a payment may be from the exact one, in units of the currency, rounding included."""
 
     origin: Mapping[str, Any]
     """Where the prior comes from."""
@@ -95,7 +95,7 @@ class DecisionInMemory(Decision):
     """What the market decided, in units of the currency."""
 
     money: Money
-    """Each payment in whole minor units, rounded in the person's favour, and what a misreport can gain."""
+    """Each payment in whole minor units, rounded in the person's favour, and how exact it is."""
 
     delivered: Delivered | None = None
     """The data, if an engine read them with the bids."""

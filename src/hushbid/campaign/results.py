@@ -163,7 +163,7 @@ class Purchase:
             ("Bought from", f"{numbers.count(figures.active)} of {numbers.people(figures.people)}"),
             ("Privacy loss of each", bound(figures.largest_privacy_loss, few_in_stratum)),
             ("Total payment", WITHHELD if few else decided.currency.text(decided.total_minor)),
-            ("A misreport gains", bound(decided.incentive_error, few)),
+            ("Error of a payment", bound(decided.incentive_error, few)),
         ]
         if self.files:
             facts.append(("Written", ", ".join(path.name for path in self.files)))

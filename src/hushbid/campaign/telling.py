@@ -183,7 +183,7 @@ def _decision_lines(facts: Mapping[str, Any], currency: Currency, market: Market
     minor = facts["total_payment_minor"]
     paid = f"They are paid {currency.text(minor)}" if minor >= 0 else f"On balance people pay {currency.text(-minor)}"
     gain = money_at_most(facts["incentive_error"], currency)
-    yield f"{paid} in all, rounded in their favour; no misreport gains more than {gain}."
+    yield f"{paid} in all, rounded in their favour; each payment is exact to {gain}."
     yield from _expected(facts)
     if reserve := facts.get("rounding_reserve"):
         yield f"{currency.text_of(reserve)} of the budget were kept for rounding payments up."

@@ -111,7 +111,7 @@ class Money:
     """Their sum."""
 
     incentive_error: float
-    """No misreport can gain more than this, in units of the currency, rounding included."""
+    """How far a payment may be from the exact one, in units of the currency, rounding included."""
 
     @classmethod
     def of(cls, payments: FloatArray, incentive_error: float, *, currency: str, decimals: int) -> "Money":
@@ -137,7 +137,7 @@ def check_currency(code: object, decimals: object) -> None:
 
 
 def with_rounding(incentive_error: float, decimals: int) -> float:
-    """What a misreport can gain at most, in units, once payments are whole minor units: one of them more."""
+    """How far a payment may be from the exact one, in units, once it is a whole minor unit: one of them more."""
     return incentive_error + 10.0**-decimals
 
 

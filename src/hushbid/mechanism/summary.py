@@ -55,7 +55,7 @@ def summary_of(outcome: Decision, market: Terms, *, several: str, cap_cost: floa
         exposed = people(int(np.isinf(outcome.privacy_loss).sum()))
         advice = ": set max_privacy_loss" if market.takes_cap else ""
         lines.append(f"{exposed} bid no cost and would lose all privacy{advice}.")
-    lines.append(f"No misreport can gain more than {at_most(outcome.incentive_error):g}.")
+    lines.append(f"Each payment is exact to {at_most(outcome.incentive_error):g}.")
     if is_less_exact(outcome, market.tolerance):
         lines.append(as_sentence(LESS_EXACT))
     return "\n".join(lines)
@@ -156,7 +156,7 @@ def outcome_card(outcome: Decision, market: Terms, questions: Sequence[QuestionE
         ("Bought from", f"{count(outcome.active)} of {people(outcome.bids.size)}"),
         ("Privacy loss of each", WITHHELD if small_stratum else f"at most {largest}"),
         ("Total payment", WITHHELD if hidden else number(outcome.total_payment, 6)),
-        ("A misreport gains", WITHHELD if hidden else f"at most {number(at_most(outcome.incentive_error))}"),
+        ("Error of a payment", WITHHELD if hidden else f"at most {number(at_most(outcome.incentive_error))}"),
     ]
     errors = [(one.question.name, WITHHELD if small_stratum else error_alone(one)) for one in questions]
     if not errors:

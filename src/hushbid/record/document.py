@@ -170,7 +170,7 @@ class Record:
 
     @property
     def incentive_error(self) -> float:
-        """No misreport can gain more than this, in money; the rounding of payments included."""
+        """How far a payment may be from the exact one, in money; the rounding of payments included."""
         return self.outcome.incentive_error if self.money is None else self.money.incentive_error
 
     def to_dict(self) -> dict[str, Any]:

@@ -96,7 +96,7 @@ class CostFacts:
     """How many people pay instead of being paid."""
 
     incentive_error: float
-    """No misreport gains more than this."""
+    """How far a payment may be from the exact one."""
 
     spending_limit: float | None
     """What the campaign was allowed to spend."""
