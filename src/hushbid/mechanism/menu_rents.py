@@ -14,7 +14,7 @@ import numpy as np
 
 from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.mechanism.menu_offers import Offer
-from hushbid.payments import GroupCurves, Rents
+from hushbid.payments import GroupCurves, Rents, rents
 from hushbid.priors import Prior
 from hushbid.priors.curves import Curve
 
@@ -72,6 +72,9 @@ class MenuRents:
     curve: Curve | None
     """The rents themselves; None if nothing is bought at any bid."""
 
+    tolerance: float
+    """How exact rents are to be, relative to the largest payment."""
+
     def at(self, bids: FloatArray, costs: FloatArray) -> tuple[FloatArray, FloatArray, Rents]:
         """Return losses, what they cost at these bids, and rents: each a function of its own bid only."""
         loss = self.offer.loss(costs)
@@ -90,9 +93,22 @@ class MenuRents:
         """
         bend = np.asarray(self.prior.virtual_cost_inverse(self.offer.cost_of(limit / strength)))
         bend = np.maximum(bend, bids)
-        after = self.at(bend, np.asarray(self.prior.virtual_cost(bend)))[2].estimate
-        rent, slack = limit * (bend - bids) + strength * after, strength * self.error
-        return Rents(lower=rent - slack, upper=rent + slack, estimate=rent)
+        loss = self.offer.loss(np.asarray(self.prior.virtual_cost(bend)))
+        # the menu's curve is exact relative to its dearest line, which limits leave nothing of
+        after = rents(
+            _Offered(self.offer),
+            self.prior,
+            np.arange(bend.size),
+            bend,
+            paid_besides=np.multiply(bend, loss, out=np.zeros(bend.size), where=bend > 0.0),
+            tolerance=0.5 * self.tolerance,
+        )
+        before, slack = limit * (bend - bids), _ROUNDING * limit * bend
+        return Rents(
+            lower=before + strength * after.lower - slack,
+            upper=before + strength * after.upper + slack,
+            estimate=before + strength * after.estimate,
+        )
 
 
 @lru_cache(maxsize=256)
@@ -102,8 +118,9 @@ def menu_rents(prior: Prior, offer: Offer, tolerance: float) -> MenuRents:
     group = GroupCurves(_Offered(offer), prior, lowest=lowest, tolerance=tolerance)
     curve = group.rents()
     if curve is None:
-        return MenuRents(prior=prior, offer=offer, most=0.0, error=0.0, curve=None)
+        return MenuRents(prior=prior, offer=offer, most=0.0, error=0.0, curve=None, tolerance=tolerance)
     error = curve.error + group.rent_error
     loss = float(offer.loss(np.array([float(prior.virtual_cost(lowest))]))[0])
     most = (max(float(curve(np.array([lowest]))[0]), 0.0) + lowest * loss) * (1.0 + _ROUNDING)
-    return MenuRents(prior=prior, offer=offer, most=most, error=error + 2.0 * _ROUNDING * most, curve=curve)
+    error += 2.0 * _ROUNDING * most
+    return MenuRents(prior=prior, offer=offer, most=most, error=error, curve=curve, tolerance=tolerance)
