@@ -11,7 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from hushbid.allocation import Allocation, allocate, local, replies
+from hushbid.allocation import Allocation, allocate, local_market, replies
 from hushbid.errors import InputError, NobodyToBuyFrom
 from tests.extent import each
 
@@ -449,7 +449,7 @@ def test_leaving_people_out_of_a_local_market_before_sorting_changes_nothing(
         arguments = {"setting": "local", "variance": 0.2, "error_weight": error_weight}
         found = allocate(costs, **arguments)
         with monkeypatch.context() as patch:
-            patch.setattr(local, "_SELECTED", n)
+            patch.setattr(local_market, "_SELECTED", n)
             assert_same(found, allocate(costs, **arguments))
 
 
@@ -467,7 +467,7 @@ def test_too_few_selected_in_a_local_market_cost_time_but_not_the_optimum(
             arguments = {"setting": "local", "variance": 0.2, "error_weight": error_weight}
             expected = allocate(costs, **arguments)
             with monkeypatch.context() as patch:
-                patch.setattr(local, "_SELECTED", 8)
+                patch.setattr(local_market, "_SELECTED", 8)
                 assert_same(allocate(costs, **arguments), expected)
 
 

@@ -22,6 +22,7 @@ import hushbid
 from hushbid.cli import main
 from hushbid.disclosure.ledger import marks as ledger_marks
 from hushbid.disclosure.ledger import question as ledger_question
+from hushbid.disclosure.promises import ReleasePlan
 from hushbid.errors import InputError
 
 N = 12
@@ -402,7 +403,7 @@ def test_names_tell_nothing_and_the_key_is_its_owners(home: Path, store: Path) -
         wave=1,
         by_ids=True,
         setting="central",
-        bounds=(0.0, 12.0),
+        asked=ReleasePlan.of(np.ones(N), setting="central", bounds=(0, 12)),
         tally=ledger_question.tallied(
             ledger_question.person_digests([f"p{k}" for k in range(N)]),
             np.ones(N),

@@ -65,7 +65,9 @@ def test_system_deps_name_what_is_missing_and_go_on(machine: Path) -> None:
     stub(machine / "java", "exit 1")
     done = run("system-deps.sh", path=machine)
     assert done.returncode == 0
-    assert done.stderr.startswith("test-deps: not installed here: chromium fonts-liberation; tests that need them")
+    assert done.stderr.startswith(
+        "test-deps: not installed here: chromium-headless-shell fonts-liberation; tests that need them"
+    )
 
 
 def test_every_module_that_make_or_a_page_runs_is_there() -> None:
