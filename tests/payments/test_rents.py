@@ -230,7 +230,7 @@ def test_somebody_clipped_at_every_bid_is_paid_the_cap_up_to_the_top_of_the_supp
     assert outcome.information_rent[0] == pytest.approx(0.1 * (15.0 - 14.0), rel=1e-6)
 
 
-@pytest.mark.parametrize(("cap", "budget"), [(0.5, 0.3), (0.05, 0.02)])
+@pytest.mark.parametrize(("cap", "budget"), [(0.5, 0.3), (0.05, 0.02), (0.05, 1e-12)])
 @pytest.mark.parametrize("prior", [Uniform(1, 2), LogNormal(0, 1), Exponential(1)])
 def test_somebody_alone_under_a_cap_and_a_budget_has_the_rent_of_what_the_budget_buys(
     prior: Prior, cap: float, budget: float

@@ -86,8 +86,15 @@ class PairsByFrontier:
         return most
 
     def dearest(self, rows: IndexArray) -> FloatArray:
-        """Return the costs above which people are not bought from, in the caller's money."""
-        return dearest(self._problem, rows)
+        """Return the costs above which people are not bought from, in the caller's money.
+
+        A person who is alone in their stratum is bought from at any cost, however little.
+        """
+        problem = self._problem
+        there = problem.costs < math.inf
+        people = np.bincount(problem.codes[there], minlength=problem.form.sizes.size)
+        alone = people[problem.codes[rows]] == there[rows]
+        return np.where(alone, math.inf, dearest(problem, rows))
 
     def answers(self, stratum: int, rows: IndexArray, costs: FloatArray) -> Answers:
         """Return the optimum if people of a stratum had these costs; values count from the present one."""
