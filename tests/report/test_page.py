@@ -470,7 +470,7 @@ def test_a_rule_that_can_be_gamed_shows_as_failed(small: Outcome) -> None:
     report, text = audit_page(small, [found])
     assert report.failed
     assert not report.privacy_failed
-    assert "Error of a payment" in text
+    assert "A misreport gains" in text
     assert not re.search(r"\brows? \d", text)
 
 

@@ -79,20 +79,24 @@ class PrecisionCurve(ABC):
         root = np.power(aim, 1.0 / p) if p != 3 else np.cbrt(aim)
         depth = np.sqrt(np.maximum(self.peak - aim, 0.0) / (0.5 * p * top ** (p - 2)))
         near_zero = root < 0.85 * self.peak ** (1.0 / p)
-        s = np.where(near_zero, root * (1.0 + root * (1.0 + root) / p), top - depth * (1.0 + 0.89 * depth))
-        low, high, last = root, np.full_like(root, top), False
+        found = np.where(near_zero, root * (1.0 + root * (1.0 + root) / p), top - depth * (1.0 + 0.89 * depth)).ravel()
+        left, s, aim, low = np.arange(found.size), found.copy(), aim.ravel(), root.ravel()
+        high, near = np.full(found.size, top), np.zeros(found.size, dtype=bool)
         for _ in range(60):
-            excess = s**p * (1.0 - s) - aim
+            power = s * s if p == 3 else s
+            excess = power * s * (1.0 - s) - aim
             high, low = np.where(excess >= 0.0, s, high), np.where(excess < 0.0, s, low)
-            slope = s ** (p - 1) * (p - (p + 1) * s)
+            slope = power * (p - (p + 1) * s)
             ahead = np.where(slope > 0.0, s - excess / slope, s)
             ahead = np.where((ahead >= low) & (ahead <= high), ahead, 0.5 * (low + high))
-            near = np.abs(ahead - s) <= 1e-8 * s  # the next step doubles the digits
-            s = ahead
-            if last:
+            found[left] = ahead
+            # a step this short doubled the digits; one more, and it is done
+            open_ = ~near
+            near = (np.abs(ahead - s) <= 1e-8 * s)[open_]
+            left, s, aim, low, high = left[open_], ahead[open_], aim[open_], low[open_], high[open_]
+            if left.size == 0:
                 break
-            last = bool(near.all())
-        return np.asarray(s)
+        return found.reshape(ratio.shape)
 
     def slope(self, short: FloatArray) -> FloatArray:
         """Return ``dq/d log P`` there, from ``d log s·(p − (p + 1)·s)/(1 − s) = −2 d log P``."""

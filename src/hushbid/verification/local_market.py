@@ -140,7 +140,7 @@ class Market:
         among = (lists.mine < lists.count) & (cost < math.inf)
         return np.where(among, self.supplied(np.where(among, cost, 0.0) / price)[1], 0.0)
 
-    def _demanded(self, price: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def demanded(self, price: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return what is wanted at a price, and how that falls with its logarithm."""
         if self.needed is not None:
             return np.full(price.size, self.needed), np.zeros(price.size)
@@ -169,22 +169,30 @@ class Market:
             steep = self.curve.price_of_last(np.clip(mean, self.low, self.top))
             low, high = least * steep, most * steep
         low, high = low * (1.0 - 1e-12), high * (1.0 + 1e-12)
-        price, last = np.clip(start, low, high), False
+        price, left, settled = np.clip(start, low, high), np.arange(lists.count.size), np.zeros(start.size, dtype=bool)
+        point = np.zeros((3, start.size))
+        at, some = price.copy(), lists
         for _ in range(_STEPS):
-            supply, spent, slope = self._supply(lists, price)
-            wanted, fall = self._demanded(price)
+            supply, spent, slope = self._supply(some, at)
+            wanted, fall = self.demanded(at)
             excess = supply - wanted
-            low, high = np.where(excess <= 0.0, price, low), np.where(excess > 0.0, price, high)
-            if last:
+            price[left], point[:, left] = at, np.stack([supply, spent, wanted])
+            # that step doubled the digits of who had settled
+            open_ = ~settled
+            if not open_.any():
                 break
+            left, some = left[open_], some.take(open_)
+            at, low, high = at[open_], low[open_], high[open_]
+            excess, wanted, slope, fall = excess[open_], wanted[open_], slope[open_], fall[open_]
+            low, high = np.where(excess <= 0.0, at, low), np.where(excess > 0.0, at, high)
             move = -excess / (slope + fall)
             near = np.abs(excess) <= 1e-6 * wanted
             settled = near & (np.abs(move) <= 1e-8) | (high <= low * (1.0 + 1e-15))
             # Newton where it stays in the bracket, else halve that in the logarithm
-            ahead = price * np.exp(np.clip(move, -2.0, 2.0))
+            ahead = at * np.exp(np.clip(move, -2.0, 2.0))
             inside = (low < ahead) & (ahead < high) & (near | (np.abs(move) > 1e-6)) | near & (np.abs(move) <= 1e-12)
-            price = np.where(inside, ahead, np.sqrt(low) * np.sqrt(high))
-            last = bool(settled.all())  # that step doubled the digits
+            at = np.where(inside, ahead, np.sqrt(low) * np.sqrt(high))
+        supply, spent, wanted = point
         # at a balance the value changes with the square of what is missing
         found.value = spent + (price * (wanted - supply) if self.needed is not None else 1.0 / supply)
         found.error = 1.0 / (wanted if self.needed is not None else supply)
@@ -235,7 +243,7 @@ class Market:
 
     def _at(self, others: Lists, pair: IndexArray, price: FloatArray) -> _Points:
         supply, spent, _ = self._supply(others.take(pair), price)
-        wanted = self._demanded(price)[0]
+        wanted = self.demanded(price)[0]
         return _Points(price, wanted - supply, spent if self.needed is not None else np.sqrt(price) + spent)
 
     def _open(self, last: FloatArray, seen: FloatArray, left: _Points, right: _Points) -> BoolArray:

@@ -31,7 +31,8 @@ from hushbid.verification.local_curve import LAPLACE, PrecisionCurve
 from hushbid.verification.local_market import AS_GOOD, Bought, Lists, Market
 from hushbid.verification.work import Answers, Rule
 
-_CELLS = 1 << 19
+_CELLS = 1 << 16
+_PRICES = 30  # so often the price is halved at which purchases are excluded
 _BOUGHT_AT_ONCE = 40.0
 
 
@@ -161,19 +162,22 @@ class LocalRule:
 
     def _best(self, rows: IndexArray, moved: FloatArray) -> Bought:
         lists = self._lists(rows, moved)
-        best = self._alone(lists)
-        price, every = np.full(rows.size, self._price), np.arange(rows.size)
+        best, price = self._alone(lists), self._tightest(lists)
+        least_high, least_low, _ = self._bounds(lists, price)
+        high, low, done = least_high, least_low, np.zeros(least_high.shape, dtype=bool)
         for _ in range(2):  # at the price of the best purchase of this kind its bound is its value
-            high, low = self._bounds(lists, price)
             first = high.argmin(axis=1)
-            some = np.flatnonzero(high[every, first] < best.value)
+            some = np.flatnonzero(high.min(axis=1) < best.value)
+            done[some, first[some]] = True
             tried = lists.take(some)
             tried.count = first[some] + 1
             found = self._market.balances(tried, price[some])
+            better = found.value < best.value[some]
             best.improve(some, found)
-            price[some] = np.where(found.value < math.inf, found.price, price[some])
-        high, low = self._bounds(lists, price)
-        high[every, first] = math.inf
+            price[some[better]] = found.price[better]
+            high, low, _ = self._bounds(lists, price)
+        high, low = np.maximum(high, least_high), np.maximum(low, least_low)
+        high[done] = math.inf
         for bound, solved in ((high, self._market.balances), (low, self._market.with_low_last)):
             pair, place = np.nonzero(bound < best.value[:, None] * AS_GOOD)
             tried = lists.take(pair)
@@ -212,8 +216,25 @@ class LocalRule:
         best.own = np.where(inside, np.where(lists.mine == number - 1, loss, others), 0.0)
         return best
 
-    def _bounds(self, lists: Lists, price: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return what the first ``k`` cost at least, nobody low, and with a low last; infinite where impossible."""
+    def _tightest(self, lists: Lists) -> FloatArray:
+        """Return about the price at which the least bound is largest: it is concave in the price."""
+        price, every = np.full(lists.count.size, self._price), np.arange(lists.count.size)
+        low, high = np.zeros(price.size), np.full(price.size, math.inf)
+        for step in range(_PRICES):
+            bound, _, supplied = self._bounds(lists, price)
+            supply = supplied[every, bound.argmin(axis=1)]
+            dear = supply > self._market.demanded(price)[0]
+            low, high = np.where(dear, low, price), np.where(dear, price, high)
+            far = math.exp(min(2.0 ** (step - 4), 8.0))
+            middle = np.sqrt(low) * np.sqrt(high)
+            price = np.where(low == 0.0, high / far, np.where(high == math.inf, low * far, middle))
+        return price
+
+    def _bounds(self, lists: Lists, price: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return what the first ``k`` cost at least, nobody low, and with a low last, and what they supply.
+
+        The costs are infinite where they cannot supply what is needed.
+        """
         market = self._market
         costs, p = lists.costs, price[:, None]
         here, number = np.isfinite(costs), np.arange(1, costs.shape[1] + 1)[None, :]
@@ -221,20 +242,20 @@ class LocalRule:
         short, loss, _ = market.supplied(ratio)
         gain = np.where(here, np.where(costs > 0.0, costs * loss, 0.0) - p * (market.top - short), math.inf)
         least = 2.0 * np.sqrt(p) if market.needed is None else p * market.needed
-        together = np.cumsum(gain, axis=1)
+        together, supplied_by = np.cumsum(gain, axis=1), np.cumsum(market.top - short, axis=1)
         dear = float(market.curve.loss_of(np.array(market.low)))
         last = np.minimum(0.0, np.where(here, costs * dear - p * market.low, math.inf))
         high = least + together
         low = least + np.concatenate([np.zeros((costs.shape[0], 1)), together[:, :-1]], axis=1) + last
         possible = here & (number >= 2)
         if market.needed is None:
-            return np.where(possible, high, math.inf), np.where(possible, low, math.inf)
+            return np.where(possible, high, math.inf), np.where(possible, low, math.inf), supplied_by
         free = lists.free[:, None]
         possible = here & (number >= free + 2)
         supplied = free * market.top + (number - free) * market.low  # at least
         enough = possible & (supplied <= market.needed) & (number * market.top >= market.needed)
         some = possible & (supplied - market.low <= market.needed)
-        return np.where(enough, high, math.inf), np.where(some, low, math.inf)
+        return np.where(enough, high, math.inf), np.where(some, low, math.inf), supplied_by
 
     def _enough_for_nothing(self, lists: Lists, moved: FloatArray, best: Bought) -> None:
         """Find where people who ask for nothing reach a given error alone: they share the work, and nothing is paid."""
