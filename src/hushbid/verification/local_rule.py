@@ -32,7 +32,7 @@ from hushbid.verification.local_market import AS_GOOD, Bought, Lists, Market
 from hushbid.verification.work import Answers, Rule
 
 _CELLS = 1 << 16
-_PRICES = 30  # so often the price is halved at which purchases are excluded
+_PRICES, _CLOSE = 40, 1.0 + 1e-6  # steps to the price at which purchases are excluded, and when it is found
 _BOUGHT_AT_ONCE = 40.0
 
 
@@ -227,6 +227,8 @@ class LocalRule:
             low, high = np.where(dear, low, price), np.where(dear, price, high)
             far = math.exp(min(2.0 ** (step - 4), 8.0))
             middle = np.sqrt(low) * np.sqrt(high)
+            if (high <= low * _CLOSE).all():
+                break
             price = np.where(low == 0.0, high / far, np.where(high == math.inf, low * far, middle))
         return price
 
