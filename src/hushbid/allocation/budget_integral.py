@@ -15,6 +15,7 @@ has its poles left of zero, and Gauss's rule is exact to rounding.
 """
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -45,35 +46,35 @@ class Others:
     left: FloatArray  # b
 
 
-class Surrounded:
+class Surrounded(ABC):
     """Everybody else in many populations, while one person's cost falls."""
 
     size: float  # λ of the stratum
     people: int  # how many may change sides
 
+    @abstractmethod
     def others(self, going: IndexArray) -> Others:
         """Return the sums as they are now."""
-        raise NotImplementedError
 
+    @abstractmethod
     def next(self, going: IndexArray, others: Others, falling: BoolArray) -> tuple[FloatArray, FloatArray]:
         """Return who of the stratum changes sides next while ``q`` falls or rises: their cost, and ``e/u`` or 0.
 
         The cost is infinite where nobody does.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def change(self, going: IndexArray) -> None:
         """Let those change sides who are next."""
-        raise NotImplementedError
 
     def key(self, going: IndexArray, falling: BoolArray) -> FloatArray:
         """Return the next ``T`` at which somebody of another stratum changes sides; not a number where nobody does."""
         return np.full(going.size, math.nan)
 
-    def pass_key(self, going: IndexArray, falling: BoolArray) -> None:
+    def pass_key(self, going: IndexArray, falling: BoolArray) -> None:  # noqa: B027 - there may be no other strata
         """Let those of other strata change sides."""
 
-    def see(self, going: IndexArray, piece: "Piece", costs: FloatArray) -> None:
+    def see(self, going: IndexArray, piece: "Piece", costs: FloatArray) -> None:  # noqa: B027 - for those who keep it
         """Note that integrals have come down to these costs."""
 
 
